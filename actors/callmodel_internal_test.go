@@ -14,7 +14,7 @@ func TestSubscribers(t *testing.T) {
 		{nil, nil}, {[]messages.Caller{a, c}, []messages.Caller{a, c}}, {[]messages.Caller{a, b, c}, []messages.Caller{c}}, {[]messages.Caller{a, b}, nil},
 	} {
 		if got := subscribers(h.chain); !slices.Equal(got, h.want) {
-			t.Errorf("of %v receive %v, want %v", h.chain, got, h.want)
+			t.Errorf("subscribers of %v: got %v, want %v", h.chain, got, h.want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ var (
 	bob   = actorstest.Agent("test", "bob")
 )
 
-// config is a node whose agents think with p.
+// config returns the configuration of a node whose agents use the model p.
 func config(p providers.Provider, tools ...tool.Tool) actors.Config {
 	return actors.Config{
 		Providers:   providers.Set{"scripted": p},
@@ -28,7 +28,7 @@ func config(p providers.Provider, tools ...tool.Tool) actors.Config {
 	}
 }
 
-// with is cfg with its only definition changed.
+// with returns cfg with a change to its only definition.
 func with(cfg actors.Config, change func(*actors.Definition)) actors.Config {
 	d := cfg.Definitions[0]
 	change(&d)
@@ -36,7 +36,7 @@ func with(cfg actors.Config, change func(*actors.Definition)) actors.Config {
 	return cfg
 }
 
-// echo answers with what was said last.
+// echo is a model that answers with the last input.
 func echo() *scripted.Model {
 	return scripted.Func(func(r providers.Request) scripted.Step {
 		return scripted.Say("heard " + r.Items[len(r.Items)-1].Content.Text())
@@ -45,17 +45,17 @@ func echo() *scripted.Model {
 
 type none struct{}
 
-// toolOf is a tool without arguments.
+// toolOf returns a tool without arguments.
 func toolOf(name string, onUnknown tool.OnUnknown, fn func(ctx context.Context) (string, error)) *tool.Typed[none] {
 	return tool.New(name, "does "+name, onUnknown, func(ctx context.Context, _ none) (string, error) { return fn(ctx) })
 }
 
-// call asks for a tool without arguments.
+// call is a call of a tool without arguments.
 func call(id, name string) scripted.Call {
 	return scripted.Call{ID: messages.CallID(id), Name: name, Arguments: "{}"}
 }
 
-// brief is a request's items in one word each, with their text.
+// brief returns a line for each item of a request, with its kind and text.
 func brief(r providers.Request) (lines []string) {
 	for _, item := range r.Items {
 		switch item.Type {
@@ -70,7 +70,7 @@ func brief(r providers.Request) (lines []string) {
 	return lines
 }
 
-// wantItems checks what a request shows.
+// wantItems checks the items of a request.
 func wantItems(t *testing.T, r providers.Request, want ...string) {
 	t.Helper()
 	got := brief(r)
@@ -79,11 +79,11 @@ func wantItems(t *testing.T, r providers.Request, want ...string) {
 		same = same && got[i] == want[i]
 	}
 	if !same {
-		t.Errorf("the model was given\n%q\nwant\n%q", got, want)
+		t.Errorf("the model: got\n%q\nwant\n%q", got, want)
 	}
 }
 
-// insist asks as the doors do: again, with the same id, while the agent is
+// insist sends a command as an endpoint does: again with the same id while the agent is
 // unavailable.
 func insist(t *testing.T, n *actorstest.Node, a messages.AgentID, c messages.Command) messages.Answer {
 	t.Helper()
@@ -98,15 +98,15 @@ func insist(t *testing.T, n *actorstest.Node, a messages.AgentID, c messages.Com
 	}
 }
 
-// wantCode checks how a command was refused.
+// wantCode checks the code with which a command was refused.
 func wantCode(t *testing.T, a messages.Answer, code messages.Code) {
 	t.Helper()
 	if a.Err == nil || a.Err.Code != code {
-		t.Errorf("answer is %+v (%v), want a refusal %s", a, a.Err, code)
+		t.Errorf("got answer %+v (%v), want a refusal %s", a, a.Err, code)
 	}
 }
 
-// ear is an observer that keeps what it hears.
+// ear is an observer that records replies, deltas and fenced agents.
 type ear struct {
 	mu      sync.Mutex
 	replies []actors.Reply
@@ -143,15 +143,15 @@ func (e *ear) heard() []actors.Reply {
 	return append([]actors.Reply(nil), e.replies...)
 }
 
-// ends checks that every input of the agent ended with exactly one terminal
-// event, that no two turns overlapped, and gives the inputs in turn order (A6).
+// ends checks that every input of the agent ended with exactly one terminal event and that no
+// two turns overlapped. It returns the inputs in the order of their turns (A6).
 func ends(t *testing.T, all []messages.Event) (order []string) {
 	t.Helper()
 	ended := make(map[string]int)
 	running := messages.TurnID("")
 	end := func(turn messages.TurnID, inputs []string) {
 		if turn != running {
-			t.Errorf("turn %s ended while %q ran", turn, running)
+			t.Errorf("got the end of turn %s while turn %q ran", turn, running)
 		}
 		running = ""
 		for _, id := range inputs {
@@ -162,12 +162,12 @@ func ends(t *testing.T, all []messages.Event) (order []string) {
 		switch ev := ev.(type) {
 		case messages.InputAccepted:
 			if _, known := ended[ev.Input]; known {
-				t.Errorf("input %s was accepted twice", ev.Input)
+				t.Errorf("got input %s accepted twice, want once", ev.Input)
 			}
 			ended[ev.Input] = 0
 		case messages.TurnStarted:
 			if running != "" {
-				t.Errorf("turn %s began while %s ran", ev.Turn, running)
+				t.Errorf("got the start of turn %s while turn %s ran", ev.Turn, running)
 			}
 			running, order = ev.Turn, append(order, ev.Inputs...)
 		case messages.TurnCompleted:
@@ -184,7 +184,7 @@ func ends(t *testing.T, all []messages.Event) (order []string) {
 	}
 	for id, n := range ended {
 		if n != 1 {
-			t.Errorf("input %s has %d terminal events", id, n)
+			t.Errorf("input %s: got %d terminal events, want 1", id, n)
 		}
 	}
 	return order

@@ -26,17 +26,17 @@ func TestStepLimit(t *testing.T) { // A17, A16
 	all := s.Until(ada, "turn.failed")
 	failed := actorstest.Of[messages.TurnFailed](all)[0]
 	if failed.Reason != "max_steps" || failed.Steps != 3 || model.Calls() != 3 {
-		t.Errorf("%+v after %d calls", failed, model.Calls())
+		t.Errorf("got %+v after %d model calls, want max_steps after 3", failed, model.Calls())
 	}
 	wantCode(t, node.Do(ada, messages.Resume{ID: "r1"}), messages.Conflict)
 	node.Crash()
-	node = s.Start(cfg) // the count spans restarts
+	node = s.Start(cfg) // the count includes steps before a restart
 	if a := node.Must(ada, messages.Resume{ID: "r2", Raised: messages.Raised{MaxSteps: 5}}); a.Turn == "" || a.Turn == failed.Turn {
-		t.Errorf("resumed as %+v", a)
+		t.Errorf("got %+v, want a new turn", a)
 	}
 	s.Until(ada, "turn.failed", 2)
 	if model.Calls() != 5 {
-		t.Errorf("%d model calls, want 5", model.Calls())
+		t.Errorf("got %d model calls, want 5", model.Calls())
 	}
 	ends(t, s.Events(ada))
 }
@@ -76,7 +76,7 @@ func TestParallelLimit(t *testing.T) { // A32
 	}
 	s.Until(ada, "turn.completed")
 	if most != 2 {
-		t.Errorf("%d tools ran at once", most)
+		t.Errorf("got %d concurrent tools, want 2", most)
 	}
 	wantItems(t, model.Requests()[1], "user go", "call c0", "call c1", "call c2", "call c3", "result c0 w0", "result c1 w1", "result c2 w2", "result c3 w3")
 }

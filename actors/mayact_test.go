@@ -14,13 +14,13 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// unsure is a node that may not act for a while.
+// unsure is the MayAct of a node. It returns false while no is set.
 type unsure struct {
 	no    atomic.Bool
-	asked chan struct{} // receives when it was asked, and said no
+	asked chan struct{} // receives after mayAct returned false
 }
 
-// wait waits until it is asked anew.
+// wait waits until mayAct returns false again.
 func (u *unsure) wait() {
 	select {
 	case <-u.asked:
@@ -42,8 +42,8 @@ func (u *unsure) mayAct() bool {
 	return false
 }
 
-// A node that is not sure to own its agents makes no calls: they are made once it is
-// sure again, and nobody has to say what became of anything.
+// A node that may not act makes no calls. It makes them once it may act again, and none of
+// them ends with an unknown outcome.
 func TestCallsWaitForTrust(t *testing.T) {
 	s := actorstest.New(t, nil)
 	u := newUnsure()
@@ -55,7 +55,7 @@ func TestCallsWaitForTrust(t *testing.T) {
 	})
 	model := scripted.Func(func(r providers.Request) scripted.Step {
 		if len(r.Items) == 1 {
-			u.no.Store(true) // from here on
+			u.no.Store(true) // until it is reset below
 			return scripted.Ask(call("c1", "once"))
 		}
 		return scripted.Say("done")
@@ -66,23 +66,23 @@ func TestCallsWaitForTrust(t *testing.T) {
 	n.Must(ada, say("1", "go"))
 	u.wait()
 	if model.Calls() != 0 {
-		t.Error("the model was called")
+		t.Error("got a model call while the node may not act")
 	}
 	u.no.Store(false)
 	s.Until(ada, "tool.started")
 	u.wait()
 	if len(ran) != 0 || count(s.Events(ada), "tool.completed") != 0 {
-		t.Error("the tool was called")
+		t.Error("got a tool call while the node may not act")
 	}
 	u.no.Store(false)
 	events := s.Until(ada, "turn.completed")
 	if len(ran) != 1 || model.Calls() != 2 || count(events, "tool.unknown") != 0 || count(events, "model.restarted") != 0 {
-		t.Errorf("the tool ran %d times, the model %d; %v", len(ran), model.Calls(), events)
+		t.Errorf("got %d tool calls and %d model calls, want 1 and 2: %v", len(ran), model.Calls(), events)
 	}
 }
 
-// What waits when its agent goes to another owner is not called here any more, though
-// the node may act again; nor is a call whose time runs out.
+// A call that waits for the node to act is given up when its agent moves to another owner,
+// even if the node may act again, and when its time is over.
 func TestCallsThatWaitAreGivenUp(t *testing.T) {
 	for _, ends := range []string{"lost", "late"} {
 		t.Run(ends, func(t *testing.T) {
@@ -117,12 +117,12 @@ func TestCallsThatWaitAreGivenUp(t *testing.T) {
 				n.Stop()
 			}
 			if err := <-made; err == nil || ran.Load() != 0 {
-				t.Errorf("%v; it ran %d times", err, ran.Load())
+				t.Errorf("got error %v and %d runs, want an error and none", err, ran.Load())
 			}
 			if ends == "late" {
 				failed := actorstest.Of[messages.ToolFailed](s.Until(ada, "turn.completed"))
 				if len(failed) != 1 || failed[0].Kind != "timeout" {
-					t.Errorf("%+v", failed)
+					t.Errorf("got failures %+v, want one timeout", failed)
 				}
 			}
 		})

@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// A37: an agent whose server is away starts, has its tools once it is there, and those that the
-// server gets later, each from its next turn on; and the death of the server is the failure of a call.
+// A37: an agent whose MCP server is unavailable starts. It has the tools of the server, and
+// those that the server adds later, from its next turn on. If the server ends, calls of its
+// tools fail.
 func TestMCPServer(t *testing.T) {
 	there := sdk.NewServer(&sdk.Implementation{Name: "there", Version: "1"}, nil)
 	offer := func(name string, run func()) {
@@ -65,7 +66,7 @@ func TestMCPServer(t *testing.T) {
 	all := s.Until(ada, "turn.completed", 2)
 	failed := actorstest.Of[messages.ToolFailed](all)
 	if len(failed) != 1 || failed[0].Call != "c2" || failed[0].Kind != "unknown" || !strings.HasPrefix(failed[0].Message, "MCP server there did not answer: ") {
-		t.Errorf("a call under which the server has gone failed as %+v", failed)
+		t.Errorf("got %+v, want the failure of c2 because its server ended", failed)
 	}
 	renewed(node, func() { offer("late", func() {}) })
 	node.Must(ada, say("u3", "go"))
@@ -75,12 +76,12 @@ func TestMCPServer(t *testing.T) {
 		ran = append(ran, done.Output)
 	}
 	if got := strings.Join(ran, ", "); got != "early ran, late ran" {
-		t.Errorf("the calls gave %s", got)
+		t.Errorf("got the results %s, want early ran, late ran", got)
 	}
 	if n := count(all, "agent.configured"); n != 3 {
-		t.Errorf("the agent was configured %d times", n)
+		t.Errorf("got %d agent.configured, want 3", n)
 	}
 	if spec := model.Requests()[1].Tools; len(spec) != 2 || spec[1].Name != "x_early" || !strings.Contains(string(spec[1].Parameters), `"type":"object"`) {
-		t.Errorf("the model was given %+v", spec)
+		t.Errorf("the model: got tools %+v, want two with the schema of x_early", spec)
 	}
 }

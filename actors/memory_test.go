@@ -29,13 +29,13 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// peak is the most that was seen of the heap and of a bound.
+// peak records the largest heap and the most memory held by a bound.
 type peak struct {
 	bound      *memory.Bound
 	heap, held atomic.Int64
 }
 
-// look takes both sizes now, without garbage.
+// look measures both after a garbage collection.
 func (p *peak) look() {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -49,7 +49,7 @@ func raise(to *atomic.Int64, n int64) {
 	}
 }
 
-// hashed is a log that keeps no blobs: they would be in the memory that is measured.
+// hashed is a log that discards blobs, so that they are not part of the measured memory.
 type hashed struct {
 	eventlog.Log
 	peak *peak
@@ -63,7 +63,7 @@ func (l hashed) PutBlob(_ context.Context, _ messages.AgentID, r io.ReadSeeker) 
 }
 
 // flood is a model server whose answers have size bytes of text, in pieces of 1 MiB or in one
-// document. All of them begin before any is continued.
+// document. It sends the first piece of every answer before the second of any.
 func flood(t *testing.T, answers, size int, document bool) *openai.Provider {
 	text := strings.Repeat("x", 1<<20)
 	kind, begin, piece, end := "text/event-stream", "", fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}`+"\n\n", text),
@@ -89,8 +89,8 @@ func flood(t *testing.T, answers, size int, document bool) *openai.Provider {
 	return openai.New("", openai.BaseURL(server.URL))
 }
 
-// TestLargeAnswersAtOnce holds that large answers to many agents at once stay within the
-// node's bound together, and that all of them arrive.
+// TestLargeAnswersAtOnce holds that concurrent large answers to many agents stay within the
+// memory bound of the node, and that all of them arrive.
 func TestLargeAnswersAtOnce(t *testing.T) {
 	for name, document := range map[string]bool{"streamed": false, "in one document": true} {
 		t.Run(name, func(t *testing.T) { largeAnswersAtOnce(t, document) })
@@ -100,7 +100,7 @@ func TestLargeAnswersAtOnce(t *testing.T) {
 func largeAnswersAtOnce(t *testing.T, document bool) {
 	const answers = 12
 	size, bound := 60<<20, int64(1<<30)
-	if testing.Short() { // the same in small
+	if testing.Short() { // the same with less data
 		size, bound = size/10, bound/10
 	}
 	s := actorstest.New(t, nil)
@@ -117,7 +117,7 @@ func largeAnswersAtOnce(t *testing.T, document bool) {
 	for i := range answers {
 		s.Await(agent(i), func(all []messages.Event) bool {
 			if failed := actorstest.Of[messages.ModelFailed](all); len(failed) > 0 {
-				t.Fatalf("an answer failed: %+v", failed[0])
+				t.Fatalf("got the failure %+v, want none", failed[0])
 			}
 			return actorstest.Count(all, "turn.completed") > 0
 		})
@@ -125,11 +125,11 @@ func largeAnswersAtOnce(t *testing.T, document bool) {
 	heap, held := p.heap.Load()-before, p.held.Load()
 	t.Logf("at most %d MiB on the heap and %d MiB held", heap>>20, held>>20)
 	if heap > bound || held > bound || held < int64(memory.Weight*size) {
-		t.Errorf("%d bytes on the heap, %d held: the bound is %d", heap, held, bound)
+		t.Errorf("got %d bytes on the heap and %d held, want at most %d", heap, held, bound)
 	}
 }
 
-// tiny has no room for much.
+// tiny is a memory bound that is smaller than the payloads of these tests.
 var (
 	tiny = memory.New(1 << 20)
 	much = many("x") + many("y")
@@ -143,16 +143,16 @@ func TestResultWithoutRoom(t *testing.T) {
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	failed := actorstest.Of[messages.ToolFailed](s.Until(ada, "turn.completed"))
 	if len(failed) != 1 || failed[0].Kind != "no_memory" || !strings.Contains(failed[0].Message, "did run") || runs.Load() != 1 {
-		t.Errorf("%d runs, %+v", runs.Load(), failed)
+		t.Errorf("got %d runs and %+v, want 1 run and one failure for lack of memory", runs.Load(), failed)
 	}
 }
 
-// TestToolTimeAndRoom holds that a tool which was in time has its result stored, however
-// long that waits for memory.
+// TestToolTimeAndRoom holds that the result of a tool that ended in time is stored, however
+// long storing it waits for memory.
 func TestToolTimeAndRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, bound := actorstest.New(t, nil), memory.New(16<<20)
-		for range 2 { // in each half
+		for range 2 { // one for each half of the bound
 			ctx, release := bound.With(t.Context())
 			if err := memory.Of(ctx).Add(ctx, 2<<20); err != nil {
 				t.Fatal(err)
@@ -167,12 +167,12 @@ func TestToolTimeAndRoom(t *testing.T) {
 		node.Must(ada, say("u1", "go"))
 		all := s.Until(ada, "turn.completed")
 		if done := actorstest.Of[messages.ToolCompleted](all); len(done) != 1 || runs.Load() != 1 {
-			t.Errorf("%d runs, %+v", runs.Load(), actorstest.Of[messages.ToolFailed](all))
+			t.Errorf("got %d runs and the failures %+v, want 1 run and its result", runs.Load(), actorstest.Of[messages.ToolFailed](all))
 		}
 	})
 }
 
-// failsOnce is a log that cannot store the first blob of ada.
+// failsOnce is a log that fails to store the first blob of ada.
 type failsOnce struct {
 	eventlog.Log
 	tries atomic.Int32
@@ -186,8 +186,8 @@ func (l *failsOnce) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSe
 	return l.Log.PutBlob(ctx, a, r)
 }
 
-// TestChildAnswerIsCopiedInPieces holds that the large answer of a child becomes its
-// parent's on a node that has no memory for it as a whole, at the second attempt, too.
+// TestChildAnswerIsCopiedInPieces holds that a parent stores the large answer of its child on
+// a node without enough memory for the whole of it, also at a second attempt.
 func TestChildAnswerIsCopiedInPieces(t *testing.T) {
 	s := actorstest.New(t, nil)
 	model := scripted.Func(func(r providers.Request) scripted.Step {
@@ -207,7 +207,7 @@ func TestChildAnswerIsCopiedInPieces(t *testing.T) {
 	node.Must(ada, say("u1", "go"))
 	done := actorstest.Of[messages.ToolCompleted](s.Until(ada, "turn.completed"))
 	if len(done) != 1 || done[0].Blob == nil || log.tries.Load() != 2 {
-		t.Fatalf("%d tries, %+v", log.tries.Load(), done)
+		t.Fatalf("got %d attempts and %+v, want 2 and one result in a blob", log.tries.Load(), done)
 	}
 	r, err := s.Log().Blob(t.Context(), ada, *done[0].Blob)
 	if err != nil {
@@ -215,7 +215,7 @@ func TestChildAnswerIsCopiedInPieces(t *testing.T) {
 	}
 	defer func() { _ = r.Close() }()
 	if got, err := io.ReadAll(r); err != nil || string(got) != many("large ") {
-		t.Errorf("%d bytes, %v", len(got), err)
+		t.Errorf("got %d bytes and error %v, want the whole answer", len(got), err)
 	}
 }
 
@@ -227,12 +227,12 @@ func TestPayloadWithoutRoom(t *testing.T) {
 	s.Start(cfg).Must(ada, say("u1", much))
 	failed := actorstest.Of[messages.ModelFailed](s.Until(ada, "turn.failed"))
 	if len(failed) != 1 || failed[0].Kind != "no_memory" || failed[0].RetryAt != nil || model.Calls() != 0 {
-		t.Errorf("%d calls, %+v", model.Calls(), failed)
+		t.Errorf("got %d model calls and %+v, want none and one failure for lack of memory", model.Calls(), failed)
 	}
 }
 
-// TestNoFallbackWithoutRoom holds that an answer for which this node has no memory is no
-// fault of its model: no other model is asked, and the reason is kept.
+// TestNoFallbackWithoutRoom holds that an answer for which the node has no memory is not a
+// failure of its model: no fallback is called, and the reason is recorded.
 func TestNoFallbackWithoutRoom(t *testing.T) {
 	s := actorstest.New(t, nil)
 	second := scripted.New(scripted.Say("instead"))
@@ -241,6 +241,6 @@ func TestNoFallbackWithoutRoom(t *testing.T) {
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	failed := actorstest.Of[messages.ModelFailed](s.Until(ada, "turn.failed"))
 	if len(failed) != 1 || failed[0].Kind != "no_memory" || failed[0].RetryAt != nil || second.Calls() != 0 {
-		t.Errorf("%d calls of the other model, %+v", second.Calls(), failed)
+		t.Errorf("got %d calls of the fallback and %+v, want none and one failure for lack of memory", second.Calls(), failed)
 	}
 }

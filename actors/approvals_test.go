@@ -240,7 +240,7 @@ func TestApprovalExpires(t *testing.T) { // A25, A41
 		<-time.After(59 * time.Minute)
 		node.Activate(ada)
 		if n := count(s.Events(ada), "timer.fired"); n != 0 {
-			t.Errorf("the approval expired before its time")
+			t.Errorf("got an expired approval before its time")
 		}
 		<-time.After(time.Minute)
 		node.Activate(ada)
@@ -258,7 +258,7 @@ func TestApprovalExpires(t *testing.T) { // A25, A41
 }
 
 // A reply subject receives the approval request of a call.
-func TestApprovalIsTold(t *testing.T) { // A43
+func TestApprovalIsSent(t *testing.T) { // A43
 	observed := newEar()
 	cfg := config(scripted.New(scripted.Ask(asks("c1", "pay", `{}`))), gatedTool{Tool: new(recorder).tool("pay", tool.Pause), approval: tool.Always})
 	cfg.Observer = observed

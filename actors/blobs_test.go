@@ -86,7 +86,7 @@ func TestCrashAfterBlob(t *testing.T) { // A20, A36
 	<-stored
 	node.Crash()
 	if count(s.Events(ada), "tool.completed") != 0 {
-		t.Fatal("the log of the crashed node has the result")
+		t.Fatal("got a result in the log of the crashed node, want none")
 	}
 	s.Start(cfg).Activate(ada)
 	all := s.Until(ada, "turn.completed")
@@ -102,7 +102,7 @@ func TestCrashAfterBlob(t *testing.T) { // A20, A36
 
 // The outcome of an effect cannot be produced again, so it is kept until the blob store
 // accepts it.
-func TestBlobStoreAway(t *testing.T) { // A30, A36
+func TestBlobStoreUnavailable(t *testing.T) { // A30, A36
 	var runs, tries atomic.Int32
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", many("x"), &runs))
@@ -210,7 +210,7 @@ func TestRefusedInputIsNotStored(t *testing.T) { // A36
 }
 
 // An input that cannot be stored is refused.
-func TestInputStoreAway(t *testing.T) { // A30, A36
+func TestInputStoreUnavailable(t *testing.T) { // A30, A36
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
 		var away atomic.Bool
@@ -308,7 +308,7 @@ func TestHooksSeeBlobs(t *testing.T) { // A62, A36
 		BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
 			last := r.Items[len(r.Items)-1]
 			if last.HasBlob() {
-				t.Error("a hook received a blob reference")
+				t.Error("got a blob reference in a hook, want text")
 			}
 			return note("before_model", len(last.Output))
 		},

@@ -90,7 +90,7 @@ type bomb struct {
 }
 
 // The kinds of fault. The process dies after all effects of earlier frames have ended, before
-// the frame is stored; or once it is stored, before any of its effects starts; or it lives,
+// the frame is stored; or once it is stored, before any of its effects starts; or it keeps running,
 // and the acknowledgement of the frame is lost.
 const (
 	diesBefore = "before"
@@ -108,7 +108,7 @@ func (b bomb) key() string { return fmt.Sprintf("%s-%d", b.how, b.at) }
 type mined struct {
 	eventlog.Log
 	bomb bomb
-	boom chan struct{} // closed when the process dies
+	boom chan struct{} // closed when the process crashes
 
 	mu      sync.Mutex
 	appends int
@@ -210,7 +210,7 @@ func (s *tale) play(b bomb) ending {
 			}
 		case <-more:
 		case <-limit:
-			s.t.Errorf("%s: the story stopped after %v", b.key(), s.stage.Types(s.agent))
+			s.t.Errorf("%s: got no end of the story, the events so far: %v", b.key(), s.stage.Types(s.agent))
 		}
 	}
 	node.Stop()
@@ -259,7 +259,7 @@ func (s *tale) beginWithAny(node *actorstest.Node, v *view) {
 			s.t.Fatalf("load snapshot %d of %s: %v", i, v.agent, err)
 		}
 		if where := differ(whole, quick); where != "" {
-			s.t.Fatalf("%s: the state loaded from snapshot %d differs:\n%s", v.agent, i, where)
+			s.t.Fatalf("%s: snapshot %d: got another state than from the whole log:\n%s", v.agent, i, where)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func (s *tale) ending() ending {
 	})
 	for key, runs := range s.runs { // counted by tool for OnUnknown Pause, else by attempt
 		if runs > 1 && (strings.HasPrefix(key, "mail") || strings.HasPrefix(key, "wire") || strings.Contains(key, "#")) {
-			s.t.Errorf("%s ran %d times, want at most once", key, runs)
+			s.t.Errorf("%s: got %d runs, want at most 1", key, runs)
 		}
 	}
 	return ending{s.outline(), frames, events}

@@ -77,14 +77,14 @@ func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
 
 func idle(s *turn.State) bool { return s.Turn == nil }
 
-// at reports whether a call of the tool has the status.
+// at returns a condition: a call of the tool has the status.
 func at(status projections.Outcome, name string) func(*turn.State) bool {
 	return func(s *turn.State) bool {
 		return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c projections.CallState) bool { return c.Tool == name && c.Outcome == status })
 	}
 }
 
-// pausedFor reports whether the turn is paused for the reason.
+// pausedFor returns a condition: the turn is paused for the reason.
 func pausedFor(reason string) func(*turn.State) bool {
 	return func(s *turn.State) bool { return s.Turn != nil && s.Turn.Paused() == reason }
 }
@@ -290,7 +290,7 @@ func (s *tale) use(ctx context.Context, name string, life int) (string, error) {
 			return
 		}
 		if !s.of(c.Agent).started[attemptOf(c.Key, c.Attempt)] {
-			s.t.Errorf("%s started before its intent was in the log", c.Key)
+			s.t.Errorf("%s: got a start before its intent was in the log", c.Key)
 		}
 		s.runs[name+" "+c.Key]++
 		s.runs[attemptOf(c.Key, c.Attempt)]++

@@ -233,9 +233,9 @@ func TestContradictedBelow(t *testing.T) { // A45
 	}
 }
 
-// TestWhatWaitsBelowIsBounded has more calls wait below than an agent lists. The list is
+// TestWaitingCallsAreBounded has more calls wait below than an agent lists. The list is
 // marked as incomplete and has the expiry of each call in it.
-func TestWhatWaitsBelowIsBounded(t *testing.T) { // A45
+func TestWaitingCallsAreBounded(t *testing.T) { // A45
 	const calls = messages.MaxWaits + 8
 	f := new(family)
 	cfg := f.config()
@@ -370,7 +370,7 @@ func TestAnAnswerThatIsLost(t *testing.T) { // A71, A8
 		for late := time.After(time.Minute); len(s.Letters()) < before+i+1; {
 			select {
 			case <-late:
-				t.Fatalf("no report was sent after a second %s", again.CommandType())
+				t.Fatalf("got no report after a second %s", again.CommandType())
 			case <-time.After(time.Millisecond):
 			}
 		}
@@ -495,7 +495,7 @@ func (f *family) play(t *testing.T, b bomb) int {
 			for _, a := range s.Agents() {
 				t.Logf("%s: %v", a, s.Types(a))
 			}
-			t.Fatalf("crash %s frame %d: the story stopped", b.how, b.at)
+			t.Fatalf("crash %s frame %d: got no end of the story", b.how, b.at)
 		}
 	}
 	node.Stop()

@@ -254,7 +254,7 @@ func TestDeleteTriesAgain(t *testing.T) { // A108
 		}
 	}
 	if !done {
-		t.Error("the delete did not succeed after 1000 attempts")
+		t.Error("got no success after 1000 attempts")
 	}
 	wantNothing(t, s.Log(), ada)
 }

@@ -122,7 +122,7 @@ func TestBehindTooLarge(t *testing.T) {
 
 // An agent with unfinished work continues without a command once its log accepts appends
 // again.
-func TestGoesOnAfterFailure(t *testing.T) { // A30
+func TestContinuesAfterFailure(t *testing.T) { // A30
 	var failures atomic.Int32
 	failures.Store(2)
 	gate := scripted.NewGate()
@@ -141,7 +141,7 @@ func TestGoesOnAfterFailure(t *testing.T) { // A30
 }
 
 // So does an agent whose log could not be read when it was activated.
-func TestGoesOnAfterFailedLoad(t *testing.T) { // A30
+func TestContinuesAfterFailedLoad(t *testing.T) { // A30
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
 	model := scripted.New(scripted.Held(gate, scripted.Say("lost")), scripted.Say("hello"))
@@ -242,9 +242,9 @@ func TestStopAnswers(t *testing.T) {
 	first := node.Ask(ada, say("u1", "go"))
 	second := node.Ask(ada, say("u2", "go"))
 	<-reached
-	asleep := node.Ask(bob, say("u1", "go"))
+	inactive := node.Ask(bob, say("u1", "go"))
 	node.Stop()
-	for _, wait := range []func() messages.Answer{first, second, asleep} {
+	for _, wait := range []func() messages.Answer{first, second, inactive} {
 		if a := wait(); a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "same id") {
 			t.Errorf("got %+v, want Unavailable and the advice to use the same id", a.Err)
 		}

@@ -33,7 +33,7 @@ func forbids(reason string, meanwhile func()) actors.Hook {
 
 // An answer that arrives after the timeout of its call is dropped, so it does not bypass the
 // guards.
-func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
+func TestLateAnswersAreDropped(t *testing.T) { // A50, A62
 	synctest.Test(t, func(t *testing.T) {
 		first := true
 		late := providers.Func(func(_ context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
@@ -169,7 +169,7 @@ func TestNotesBesideLargeResults(t *testing.T) { // A61, A102
 
 // A hook at the end of a turn that returns Continue causes a model call, whatever other hooks
 // there are.
-func TestGoOnWithOtherHooks(t *testing.T) { // A62
+func TestContinueWithOtherHooks(t *testing.T) { // A62
 	for _, before := range []bool{false, true} {
 		said := false
 		hooks := []actors.Hook{

@@ -39,12 +39,12 @@ func TestDrain(t *testing.T) { // A91 A22
 			drained := first.Drain(ada)
 			first.Must(ada, say("2", "and then")) // all other work continues
 			if count(s.Events(ada), "tool.completed") != 0 {
-				t.Error("the tool ended before the drain")
+				t.Error("got a result before the tool ended")
 			}
 			close(end)
 			drained()
 			if count(s.Events(ada), "tool.completed") != 1 {
-				t.Error("the drain did not wait for the result")
+				t.Error("got no result when the drain returned")
 			}
 			s.Until(ada, "tool.requested", 2)
 			first.Stop()

@@ -28,10 +28,10 @@ func end(n *actorstest.Node) {
 func TestToolIgnoresItsContext(t *testing.T) { // A31
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		deaf := toolOf("deaf", tool.Pause, func(context.Context) (string, error) { <-free; return "late", nil }).Timeout(10 * time.Second)
+		blocked := toolOf("deaf", tool.Pause, func(context.Context) (string, error) { <-free; return "late", nil }).Timeout(10 * time.Second)
 		model := scripted.New(scripted.Ask(call("c1", "deaf")), scripted.Say("done"))
 		s := actorstest.New(t, nil)
-		node := s.Start(config(model, deaf))
+		node := s.Start(config(model, blocked))
 		node.Must(ada, say("u1", "go"))
 		failed := actorstest.Of[messages.ToolFailed](s.Until(ada, "tool.failed"))
 		if failed[0].Kind != "timeout" {

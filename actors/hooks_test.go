@@ -239,7 +239,7 @@ func hookAt(point string, do func() (actors.Verdict, error)) actors.Hook {
 
 // The decisions of many hooks do not fit into one frame. The turn ends nevertheless, and its
 // log can be read.
-func TestHooksSayTooMuch(t *testing.T) { // A61, A102
+func TestHookDecisionsExceedFrame(t *testing.T) { // A61, A102
 	long := strings.Repeat("x", 1<<20)
 	var hooks []actors.Hook
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
@@ -319,12 +319,12 @@ func TestHooksGetCopies(t *testing.T) { // A62, A80
 func TestCutOffCallsNeverRun(t *testing.T) {
 	asked := actors.Hook{Name: "asked",
 		BeforeTool: func(_ context.Context, _ actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
-			t.Errorf("a hook ran for %s", c.Tool)
+			t.Errorf("got a hook for %s, want none", c.Tool)
 			return actors.Verdict{}, nil
 		},
 	}
 	ran := tool.New("pay", "", tool.Pause, func(context.Context, struct{}) (string, error) {
-		t.Error("the tool ran")
+		t.Error("got a run of the tool, want none")
 		return "", nil
 	})
 	cut := scripted.Ask(scripted.Call{Name: "pay", Arguments: "{}"})

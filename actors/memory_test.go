@@ -129,13 +129,13 @@ func largeAnswersAtOnce(t *testing.T, document bool) {
 	}
 }
 
-// tiny is a memory bound that is smaller than the payloads of these tests.
+// tiny is a memory bound that does not suffice for a payload of much.
 var (
 	tiny = memory.New(1 << 20)
 	much = many("x") + many("y")
 )
 
-func TestResultWithoutRoom(t *testing.T) {
+func TestResultWithoutMemory(t *testing.T) {
 	s := actorstest.New(t, nil)
 	var runs atomic.Int32
 	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", much, &runs))
@@ -147,9 +147,9 @@ func TestResultWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestToolTimeAndRoom holds that the result of a tool that ended in time is stored, however
+// TestToolTimeAndMemory holds that the result of a tool that ended in time is stored, however
 // long storing it waits for memory.
-func TestToolTimeAndRoom(t *testing.T) {
+func TestToolTimeAndMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, bound := actorstest.New(t, nil), memory.New(16<<20)
 		for range 2 { // one for each half of the bound
@@ -219,7 +219,7 @@ func TestChildAnswerIsCopiedInPieces(t *testing.T) {
 	}
 }
 
-func TestPayloadWithoutRoom(t *testing.T) {
+func TestPayloadWithoutMemory(t *testing.T) {
 	s := actorstest.New(t, nil)
 	model := scripted.New(scripted.Say("seen"))
 	cfg := with(config(model), func(d *actors.Definition) { d.ShowAtMost = 1 << 20 })
@@ -231,9 +231,9 @@ func TestPayloadWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestNoFallbackWithoutRoom holds that an answer for which the node has no memory is not a
+// TestNoFallbackWithoutMemory holds that an answer for which the node has no memory is not a
 // failure of its model: no fallback is called, and the reason is recorded.
-func TestNoFallbackWithoutRoom(t *testing.T) {
+func TestNoFallbackWithoutMemory(t *testing.T) {
 	s := actorstest.New(t, nil)
 	second := scripted.New(scripted.Say("instead"))
 	cfg := with(config(flood(t, 1, 1<<20, false)), func(d *actors.Definition) { d.Fallbacks = []string{"second/m"} })

@@ -34,15 +34,15 @@ func TestParseAgentID(t *testing.T) {
 		a, err := ParseAgentID(tc.in)
 		if tc.want == "" {
 			if err != nil || a.Full() != tc.full {
-				t.Errorf("%q: %v, %v", tc.in, a, err)
+				t.Errorf("%q: got %v, error %v, want %s", tc.in, a, err, tc.full)
 			}
 			if again, err := ParseAgentID(a.String()); err != nil || again != a {
-				t.Errorf("%q does not come back from %q", tc.in, a)
+				t.Errorf("parse %q again: got %v, error %v, want %v", a, again, err, a)
 			}
 			continue
 		}
 		if err == nil || a != (AgentID{}) || AsError(err).Code != BadAddress || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%q: %v, error %v, want %q", tc.in, a, err, tc.want)
+			t.Errorf("%q: got %v, error %v, want error %q", tc.in, a, err, tc.want)
 		}
 	}
 }
@@ -50,18 +50,19 @@ func TestParseAgentID(t *testing.T) {
 func TestAgentIDIsText(t *testing.T) {
 	raw, err := json.Marshal([]AgentID{testAgent, {"acme", "k", "x"}})
 	if err != nil || string(raw) != `["assistant/a1","acme/k/x"]` {
-		t.Fatalf("%s, %v", raw, err)
+		t.Fatalf("marshal: got %s, error %v", raw, err)
 	}
 	var back []AgentID
 	if err := json.Unmarshal(raw, &back); err != nil || back[0] != testAgent || back[1].Tenant != "acme" {
-		t.Fatalf("%v, %v", back, err)
+		t.Fatalf("unmarshal: got %v, error %v", back, err)
 	}
 	if err := json.Unmarshal([]byte(`["a b/c"]`), &back); err == nil {
-		t.Error("an address with a space was read")
+		t.Errorf("address with a space: got %v, want an error", back)
 	}
 }
 
-// The values are those of nats-server's partition(64,…) transform.
+// TestPartitionKnownValues compares partitions with those of nats-server's partition(64,…)
+// transform.
 func TestPartitionKnownValues(t *testing.T) {
 	for _, tc := range []struct {
 		a    AgentID
@@ -73,7 +74,7 @@ func TestPartitionKnownValues(t *testing.T) {
 		{AgentID{"fo", "ob", "ar"}, Partition(uint32(0xbf9cf968) % 64)}, // of foobar
 	} {
 		if got := tc.a.Partition(); got != tc.want {
-			t.Errorf("%v is in partition %d, want %d", tc.a, got, tc.want)
+			t.Errorf("partition of %v: got %d, want %d", tc.a, got, tc.want)
 		}
 	}
 }
@@ -86,7 +87,7 @@ func TestPartitionsAreEven(t *testing.T) {
 	}
 	for p, n := range counts {
 		if n < 800 || n > 1200 {
-			t.Errorf("partition %d holds %d of %d agents", p, n, agents)
+			t.Errorf("agents in partition %d: got %d of %d, want 800 to 1200", p, n, agents)
 		}
 	}
 }

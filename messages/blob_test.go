@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// blobFrame has a blob wherever one may be.
+// blobFrame returns a frame with a blob in every field that can hold one.
 func blobFrame() *Frame {
 	b := func(of string) *Blob { return &Blob{SHA256: DigestOf([]byte(of)), Size: int64(len(of)) << 20} }
 	return sampleFrame(
@@ -22,6 +22,8 @@ func blobFrame() *Frame {
 		TurnAborted{Turn: "t2"})
 }
 
+// Whole returns an event with its blobs replaced by their payloads and leaves the given event
+// unchanged.
 func TestWhole(t *testing.T) { // A36
 	var forms []BlobForm
 	for _, ev := range blobFrame().Events {
@@ -30,45 +32,46 @@ func TestWhole(t *testing.T) { // A36
 		n := 0
 		whole, err := Whole(ev, func(b Blob, form BlobForm) (string, error) {
 			if b != named[n] {
-				t.Errorf("%s: %v is asked for, %v is named", ev.EventType(), b, named[n])
+				t.Errorf("%s: load of blob %d: got %v, want %v", ev.EventType(), n, b, named[n])
 			}
 			n++
 			forms = append(forms, form)
 			return `"` + string(b.SHA256[:8]) + `"`, nil
 		})
 		if after, _ := json.Marshal(ev); err != nil || string(before) != string(after) {
-			t.Errorf("%s was changed, or %v:\n%s\n%s", ev.EventType(), err, before, after)
+			t.Errorf("%s after Whole: error %v\ngot  %s\nwant %s", ev.EventType(), err, after, before)
 		}
 		text, _ := json.Marshal(WithoutBlobs(whole))
 		for _, b := range named {
 			if !strings.Contains(string(text), string(b.SHA256[:8])) || strings.Contains(string(text), string(b.SHA256)) {
-				t.Errorf("%s: want the payload of %v and no reference to it:\n%s", ev.EventType(), b, text)
+				t.Errorf("%s: got %s, want the payload of %v and no reference to it", ev.EventType(), text, b)
 			}
 		}
 		if len(named) == 0 && !reflect.DeepEqual(whole, ev) {
-			t.Errorf("%s names nothing and was changed", ev.EventType())
+			t.Errorf("%s without blobs: got %+v, want %+v", ev.EventType(), whole, ev)
 		}
 	}
 	if want := []BlobForm{BlobText, BlobImage, BlobText, BlobJSON, BlobText, BlobText, BlobText}; !reflect.DeepEqual(forms, want) {
-		t.Errorf("forms %v, want %v", forms, want)
+		t.Errorf("forms: got %v, want %v", forms, want)
 	}
 }
 
+// Whole returns the error of a blob that cannot be loaded.
 func TestWholeFails(t *testing.T) {
 	lost := errors.New("lost")
 	for _, ev := range blobFrame().Events {
 		_, err := Whole(ev, func(Blob, BlobForm) (string, error) { return "", lost })
 		if names := len(BlobsOf(ev)) > 0; names != errors.Is(err, lost) {
-			t.Errorf("%s: %v", ev.EventType(), err)
+			t.Errorf("%s: got error %v, want one: %t", ev.EventType(), err, names)
 		}
 	}
 }
 
-// No input can name a blob: it would show its sender what is not theirs.
+// An input cannot name a blob, since its sender might have no right to read it.
 func TestInputsNameNoBlobs(t *testing.T) { // A102
 	body := `{"content":[{"type":"text","text":"x","blob":{"sha256":"` + strings.Repeat("a", 64) + `","size":1}}]}`
 	in, err := ParseInput(testAgent, headers(), []byte(body))
 	if err != nil || in.Content.HasBlob() {
-		t.Errorf("%+v, %v", in, err)
+		t.Errorf("got %+v, error %v, want no blob", in, err)
 	}
 }

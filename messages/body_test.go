@@ -10,7 +10,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// headers is name, value, name, value …
+// headers returns headers from name, value, name, value …
 func headers(nv ...string) Header {
 	return func(name string) string {
 		for i := 0; i < len(nv); i += 2 {
@@ -34,8 +34,8 @@ type bodyCase struct {
 	name   string
 	header Header
 	body   string
-	code   Code   // of a refusal
-	want   string // in the refusal's message
+	code   Code   // code of the refusal
+	want   string // part of its message
 }
 
 func (tc bodyCase) headers() Header {
@@ -48,15 +48,15 @@ func (tc bodyCase) headers() Header {
 func (tc bodyCase) checkRefusal(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("%s: accepted", tc.name)
+		t.Errorf("%s: got no error, want %s", tc.name, tc.code)
 		return
 	}
 	e := AsError(err)
 	if e.Code != tc.code || !strings.Contains(e.Message, tc.want) || len(e.Message) > MaxMessage {
-		t.Errorf("%s: refused with %s %q, want %s … %s", tc.name, e.Code, e.Message, tc.code, tc.want)
+		t.Errorf("%s: got %s %q, want %s … %s", tc.name, e.Code, e.Message, tc.code, tc.want)
 	}
 	if strings.ContainsFunc(e.Message, func(r rune) bool { return r < ' ' && r != '\n' }) {
-		t.Errorf("%s: control characters in %q", tc.name, e.Message)
+		t.Errorf("%s: got control characters in %q", tc.name, e.Message)
 	}
 }
 
@@ -100,13 +100,13 @@ func TestParseInputReads(t *testing.T) { // A102
 	} {
 		got, err := ParseInput(testAgent, tc.header, []byte(tc.body))
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("%s: got %+v, %v\nwant %+v", tc.name, got, err, tc.want)
+			t.Errorf("%s: got %+v, error %v\nwant %+v", tc.name, got, err, tc.want)
 		}
 	}
 }
 
-// hostile is bodies that neither door accepts.
-func hostile() []bodyCase {
+// malformed returns bodies that are refused as inputs and as commands.
+func malformed() []bodyCase {
 	json, mp := headers("Content-Type", "application/json"), headers("Content-Type", "application/msgpack")
 	in := func(v any) string { return packed(map[string]any{"content": "x", "type": "input", "v": v}) }
 	deep := strings.Repeat(`{"a":`, 100000)
@@ -114,18 +114,18 @@ func hostile() []bodyCase {
 		{"empty", nil, "", BadInput, "empty"},
 		{"empty JSON", json, "", BadInput, "empty"},
 		{"binary garbage", nil, "\xff\xfe\x00\x01", BadInput, ""},
-		{"a lone brace", nil, "{", BadInput, "cannot be read"},
-		{"half a JSON", nil, `{"content":"x"`, BadInput, "text/plain"},
-		{"JSON and more", nil, `{"content":"x"}{}`, BadInput, "cannot be read"},
+		{"an opening brace alone", nil, "{", BadInput, "cannot be read"},
+		{"JSON cut off", nil, `{"content":"x"`, BadInput, "text/plain"},
+		{"bytes after JSON", nil, `{"content":"x"}{}`, BadInput, "cannot be read"},
 		{"JSON list", json, `["x"]`, BadInput, "must be an object"},
 		{"JSON text", json, `"x"`, BadInput, "must be an object"},
-		{"JSON that is no UTF-8", nil, "{\"content\":\"\xff\"}", BadInput, "UTF-8"},
+		{"JSON with invalid UTF-8", nil, "{\"content\":\"\xff\"}", BadInput, "UTF-8"},
 		{"deep JSON", nil, `{"content":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, BadInput, "deeper than 64"},
 		{"very deep JSON", nil, deep[:MaxBody/2], BadInput, "deeper than 64"},
 		{"other content type", headers("Content-Type", "image/png"), "x", BadInput, `"image/png"`},
 		{"msgpack list by type", mp, "\x91\xa1x", BadInput, "no map"},
 		{"msgpack cut off", nil, "\x81\xa7content", BadInput, "cut off"},
-		{"msgpack and more", nil, "\x81\xa7content\xa1x\xc0", BadInput, "1 bytes follow"},
+		{"bytes after msgpack", nil, "\x81\xa7content\xa1x\xc0", BadInput, "1 bytes follow"},
 		{"msgpack with number keys", nil, "\x81\x01\x02", BadInput, "no map with text keys"},
 		{"msgpack reserved byte", nil, "\x81\xa1a\xc1", BadInput, "0xc1"},
 		{"deep msgpack", mp, strings.Repeat("\x91", MaxBody), BadInput, "deeper than 64"},
@@ -138,8 +138,8 @@ func hostile() []bodyCase {
 		{"unknown extension", nil, "\x81\xa1a\xd4\x2a\x00", BadInput, "no map"},
 		{"malformed time", nil, "\x81\xa1a\xd4\xff\x00", BadInput, "no map"},
 		{"msgpack NaN", nil, "\x81\xa1a\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00", BadInput, "what JSON cannot"},
-		{"msgpack text that is no UTF-8", nil, in("\xff"), BadInput, "no UTF-8"},
-		{"msgpack name that is no UTF-8", nil, in(map[string]any{"\xff": 1}), BadInput, "no UTF-8"},
+		{"msgpack text with invalid UTF-8", nil, in("\xff"), BadInput, "no UTF-8"},
+		{"msgpack name with invalid UTF-8", nil, in(map[string]any{"\xff": 1}), BadInput, "no UTF-8"},
 		{"msgpack binary", nil, in([]any{[]byte("x")}), BadInput, "binary"},
 		{"another tenant", nil, `{"type":"input","content":"x","tenant":"acme"}`, BadInput, `tenant "acme"`},
 		{"another kind", nil, `{"type":"input","content":"x","kind":"other"}`, BadInput, `kind "other"`},
@@ -149,12 +149,12 @@ func hostile() []bodyCase {
 		{"a bad agent", nil, `{"type":"input","content":"x","agent":"a.b/c"}`, BadAddress, "'.'"},
 		{"a long bad agent", nil, `{"type":"input","content":"x","agent":"` + strings.Repeat("/", 100000) + `"}`, BadAddress, "write kind/key"},
 		{"an unknown type", nil, `{"type":"approve\u001b[2J","content":"x"}`, UnknownCommand, `\x1b`},
-		{"a type that is no text", nil, `{"type":5}`, BadInput, "must be a string"},
+		{"a type that is not a string", nil, `{"type":5}`, BadInput, "must be a string"},
 	}
 }
 
 func TestParseInputRefuses(t *testing.T) { // A102
-	cases := append(hostile(), []bodyCase{
+	cases := append(malformed(), []bodyCase{
 		{"whitespace", nil, " \n\t", BadInput, "empty"},
 		{"no content", nil, `{"id":"x"}`, BadInput, "empty"},
 		{"null", headers("Content-Type", "application/json"), `null`, BadInput, "empty"},
@@ -168,7 +168,7 @@ func TestParseInputRefuses(t *testing.T) { // A102
 		{"image of a number", nil, `{"content":[{"type":"image_url","image_url":5}]}`, BadInput, "image_url"},
 		{"image without url", nil, `{"content":[{"type":"image_url","image_url":{}}]}`, BadInput, "empty"},
 		{"a command", nil, `{"type":"abort"}`, UnknownCommand, "ctl subject"},
-		{"policy typo", nil, `{"content":"x","policy":"rejct"}`, BadInput, `policy "rejct"`},
+		{"misspelled policy", nil, `{"content":"x","policy":"rejct"}`, BadInput, `policy "rejct"`},
 		{"negative max_steps", nil, `{"content":"x","options":{"max_steps":-1}}`, BadInput, "positive"},
 		{"max_steps as text", nil, `{"content":"x","options":{"max_steps":"1"}}`, BadInput, "max_steps"},
 		{"huge max_steps", nil, `{"content":"x","options":{"max_steps":1e99}}`, BadInput, "max_steps"},
@@ -178,13 +178,13 @@ func TestParseInputRefuses(t *testing.T) { // A102
 		{"id with a newline", headers("Reprise-Id", "a\nb"), "x", BadInput, "control characters"},
 		{"id with DEL", nil, "{\"content\":\"x\",\"id\":\"\x7f\"}", BadInput, "control characters"},
 		{"id with a C1 control", nil, `{"content":"x","id":"\u009b2J"}`, BadInput, "control characters"},
-		{"id that is no UTF-8", headers("Nats-Msg-Id", "\xff"), "x", BadInput, "UTF-8"},
+		{"id with invalid UTF-8", headers("Nats-Msg-Id", "\xff"), "x", BadInput, "UTF-8"},
 	}...)
 	for _, tc := range cases {
 		in, err := ParseInput(testAgent, tc.headers(), []byte(tc.body))
 		tc.checkRefusal(t, err)
 		if !reflect.DeepEqual(in, Input{}) {
-			t.Errorf("%s: refused, yet %+v", tc.name, in)
+			t.Errorf("%s: got input %+v with the error, want none", tc.name, in)
 		}
 	}
 }
@@ -201,28 +201,28 @@ func TestParseCommandReads(t *testing.T) {
 		{"resume", headers("Nats-Msg-Id", "m"), `{"type":"resume","turn":"t2","max_steps":40}`, Resume{ID: "m", Turn: "t2", Raised: Raised{MaxSteps: 40}}},
 		{"decide", headers("Reprise-Id", "h", "Nats-Msg-Id", "m"), `{"type":"decide","id":"c","call":"c1","outcome":"completed","result":"ok"}`, Decide{ID: "c", Call: "c1", Outcome: OutcomeCompleted, Result: "ok"}},
 		{"decide retry", headers(), `{"type":"decide","call":"c1","outcome":"retry"}`, Decide{Call: "c1", Outcome: OutcomeRetry}},
-		{"raised", headers(), `{"type":"resume","max_tokens":9,"max_cost":0.5,"max_duration":"90s","agent_limits":{"max_cost":7}}`,
+		{"raised limits", headers(), `{"type":"resume","max_tokens":9,"max_cost":0.5,"max_duration":"90s","agent_limits":{"max_cost":7}}`,
 			Resume{Raised: Raised{MaxTokens: 9, MaxCost: 0.5, MaxDuration: Span(90 * time.Second)}, AgentLimits: Raised{MaxCost: 7}}},
 		{"clear", headers(), `{"type":"clear","reason":"anew"}`, Clear{Reason: "anew"}},
 		{"cancel an input", headers(), `{"type":"cancel","id":"w","input":"u1"}`, Cancel{ID: "w", Input: "u1"}},
 		{"cancel all", headers(), `{"type":"cancel","all":true}`, Cancel{All: true}},
 		{"approve", headers(), `{"type":"approve","call":"c1","args_hash":"ab","remember":true}`, Approve{Call: "c1", ArgsHash: "ab", Remember: true}},
 		{"deny", headers(), `{"type":"deny","call":"c1"}`, Deny{Call: "c1"}},
-		{"deny without words", headers(), `{"type":"deny","call":"c1","text":""}`, Deny{Call: "c1", Text: new(string)}},
+		{"deny with an empty text", headers(), `{"type":"deny","call":"c1","text":""}`, Deny{Call: "c1", Text: new(string)}},
 		{"forget", headers(), `{"type":"forget","tool":"refund"}`, Forget{Tool: "refund"}},
 		{"set_state", headers(), `{"type":"set_state","patch": {"a":null}}`, SetState{Patch: []byte(`{"a":null}`)}},
 		{"msgpack", headers(), packed(map[string]any{"type": "set_state", "patch": map[string]any{"n": uint64(1<<64 - 1)}}), SetState{Patch: []byte(`{"n":18446744073709551615}`)}},
 	} {
 		got, err := ParseCommand(testAgent, tc.header, []byte(tc.body))
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("%s: got %#v, %v, want %#v", tc.name, got, err, tc.want)
+			t.Errorf("%s: got %#v, error %v, want %#v", tc.name, got, err, tc.want)
 			continue
 		}
 	}
 }
 
 func TestParseCommandRefuses(t *testing.T) { // A102
-	cases := append(hostile(), []bodyCase{
+	cases := append(malformed(), []bodyCase{
 		{"too large", nil, strings.Repeat("a", MaxBody+1), TooLarge, "393217 bytes"},
 		{"deep msgpack, 1 MB", headers("Content-Type", "application/msgpack"), strings.Repeat("\x91", 1<<20), TooLarge, ""},
 		{"plain text", nil, "abort", BadInput, `"type"`},
@@ -230,20 +230,20 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"no type", nil, `{"id":"x"}`, UnknownCommand, `""`},
 		{"null", headers("Content-Type", "application/json"), `null`, UnknownCommand, ""},
 		{"an input", nil, `{"type":"input","content":"x"}`, UnknownCommand, "in subject"},
-		{"a later command", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, cancel, compact, resume, approve, deny, forget, decide, set_state"},
+		{"a command of a later version", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, cancel, compact, resume, approve, deny, forget, decide, set_state"},
 		{"approve without a call", nil, `{"type":"approve"}`, BadInput, "approve names no call"},
 		{"deny without a call", nil, `{"type":"deny","text":"no"}`, BadInput, "deny names no call"},
 		{"forget without a tool", nil, `{"type":"forget"}`, BadInput, "names no tool"},
-		{"cancel nothing", nil, `{"type":"cancel"}`, BadInput, `"all" to true`},
+		{"cancel without a target", nil, `{"type":"cancel"}`, BadInput, `"all" to true`},
 		{"cancel one and all", nil, `{"type":"cancel","all":true,"input":"i"}`, BadInput, `"all" to true`},
 		{"cancel an input and a timer", nil, `{"type":"cancel","timer":"t","input":"i"}`, BadInput, `"all" to true`},
 		{"negative max_cost", nil, `{"type":"resume","max_cost":-3}`, BadInput, "max_cost"},
 		{"negative limit of the agent", nil, `{"type":"resume","agent_limits":{"max_tokens":-3}}`, BadInput, "agent_limits.max_tokens"},
 		{"a number for a duration", nil, `{"type":"resume","max_duration":3}`, BadInput, "written as text"},
-		{"a duration that is none", nil, `{"type":"resume","max_duration":"soon"}`, BadInput, "30s or 10m"},
+		{"an invalid duration", nil, `{"type":"resume","max_duration":"soon"}`, BadInput, "30s or 10m"},
 		{"reason of the wrong type", nil, `{"type":"abort","reason":5}`, BadInput, "reason"},
 		{"decide without a call", nil, `{"type":"decide","outcome":"failed"}`, BadInput, "names no call"},
-		{"decide typo", nil, `{"type":"decide","call":"c1","outcome":"complete"}`, BadInput, `"complete"`},
+		{"decide with a misspelled outcome", nil, `{"type":"decide","call":"c1","outcome":"complete"}`, BadInput, `"complete"`},
 		{"negative max_steps", nil, `{"type":"resume","max_steps":-3}`, BadInput, "positive"},
 		{"no patch", nil, `{"type":"set_state"}`, BadInput, "merge patch"},
 		{"patch that is a list", nil, `{"type":"set_state","patch":[1]}`, BadInput, "merge patch"},
@@ -252,11 +252,11 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"id with a newline", nil, `{"type":"abort","id":"a\nb"}`, BadInput, "control characters"},
 		{"a field in another spelling", nil, `{"type":"approve","call":"c","Args_Hash":""}`, BadInput, `no field "Args_Hash"`},
 		{"a field twice", nil, `{"type":"approve","call":"a","call":"b"}`, BadInput, `"call" twice`},
-		{"a field below that is none", nil, `{"type":"resume","agent_limits":{"Max_Tokens":5}}`, BadInput, `no field "Max_Tokens"`},
-		{"a field below twice", nil, `{"type":"resume","agent_limits":{"max_tokens":5,"max_tokens":7}}`, BadInput, `"max_tokens" twice`},
+		{"an unknown nested field", nil, `{"type":"resume","agent_limits":{"Max_Tokens":5}}`, BadInput, `no field "Max_Tokens"`},
+		{"a nested field twice", nil, `{"type":"resume","agent_limits":{"max_tokens":5,"max_tokens":7}}`, BadInput, `"max_tokens" twice`},
 		{"a field twice in msgpack", headers("Content-Type", "application/msgpack"), "\x83\xa4type\xa5abort\xa4turn\xa2t4\xa4turn\xa0", BadInput, `"turn" comes twice`},
-		{"less than nothing much", nil, `{"type":"resume","max_cost":1e-10}`, BadInput, "rounds to nothing"},
-		{"a field that is none", nil, `{"type":"approve","call":"a","argshash":"x"}`, BadInput, `no field "argshash"`},
+		{"a cost that rounds to zero", nil, `{"type":"resume","max_cost":1e-10}`, BadInput, "rounds to nothing"},
+		{"an unknown field", nil, `{"type":"approve","call":"a","argshash":"x"}`, BadInput, `no field "argshash"`},
 		{"long reason", nil, `{"type":"interrupt","reason":"` + strings.Repeat("r", maxReason+1) + `"}`, TooLarge, "4097 bytes"},
 		{"long denial", nil, `{"type":"deny","call":"c","text":"` + strings.Repeat("t", MaxDenial+1) + `"}`, TooLarge, "8193 bytes"},
 		{"long tool", nil, `{"type":"forget","tool":"` + strings.Repeat("t", maxReason+1) + `"}`, TooLarge, "4097 bytes"},
@@ -267,12 +267,13 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		got, err := ParseCommand(testAgent, tc.headers(), []byte(tc.body))
 		tc.checkRefusal(t, err)
 		if got != nil {
-			t.Errorf("%s: refused, yet %+v", tc.name, got)
+			t.Errorf("%s: got command %+v with the error, want none", tc.name, got)
 		}
 	}
 }
 
-func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
+// Commands and inputs are unpacked as they were packed, and WithID changes only the id.
+func TestCommandsAndInputsRoundTrip(t *testing.T) {
 	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Cancel{}, Compact{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
 		v := reflect.New(reflect.TypeOf(c))
 		fill(v.Elem(), "x")
@@ -285,13 +286,13 @@ func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(back.Interface(), v.Interface()) {
-			t.Errorf("%T: got %+v", c, back.Elem())
+			t.Errorf("%T: got %+v, want %+v", c, back.Elem(), v.Elem())
 		}
 		if again := WithID(c, "n"); IDOf(again) != "n" || again.CommandType() != c.CommandType() {
-			t.Errorf("%T with another id is %+v", c, again)
+			t.Errorf("%T with the id n: got %+v", c, again)
 		}
 		if c := back.Elem().Interface().(Command); IDOf(c) == "" || c.CommandType() == "" {
-			t.Errorf("%T has id %q and type %q", c, IDOf(c), c.CommandType())
+			t.Errorf("%T: got id %q and type %q, want neither empty", c, IDOf(c), c.CommandType())
 		}
 	}
 }
@@ -299,32 +300,32 @@ func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 func TestStreamInputID(t *testing.T) {
 	at := time.UnixMilli(1767322800123)
 	if id := StreamInputID(at, 42); id != "in:1767322800123:42" || id != StreamInputID(at.In(time.FixedZone("", 3600)), 42) {
-		t.Error(id)
+		t.Errorf("id: got %s, want in:1767322800123:42", id)
 	}
 	if StreamInputID(at, 42) == StreamInputID(at, 43) || StreamInputID(at, 42) == StreamInputID(at.Add(time.Second), 42) {
-		t.Error("two messages share an id")
+		t.Error("got the same id for two messages, want different ones")
 	}
 }
 
 func TestErrorsAreBounded(t *testing.T) {
 	e := Refuse(BadInput, "%s: write less", strings.Repeat("ü", 100000))
 	if len(e.Message) > MaxMessage || !strings.HasSuffix(e.Message, "write less") || !bytes.HasPrefix([]byte(e.Message), []byte("ü")) {
-		t.Errorf("%d bytes: %s", len(e.Message), e.Message)
+		t.Errorf("message: got %d bytes, want at most %d, with both ends kept: %s", len(e.Message), MaxMessage, e.Message)
 	}
 }
 
 func TestCodes(t *testing.T) {
 	for c := range codes {
 		if s := c.Status(); s < 400 || s > 503 {
-			t.Errorf("%s answers %d", c, s)
+			t.Errorf("status of %s: got %d, want 400 to 503", c, s)
 		}
 	}
 	if Internal.Status() != 500 || Code("newer").Status() != 500 {
-		t.Error("another status than 500 for a fault of ours, or an unknown code")
+		t.Errorf("status: got %d for an internal error, %d for an unknown code, want 500", Internal.Status(), Code("newer").Status())
 	}
 	for kind, want := range map[string]Code{"rate_limit": ModelRateLimit, "network": Internal, "": Internal} {
 		if got := (TurnFailed{Kind: kind}).Code(); got != want {
-			t.Errorf("a turn that failed of %q has the code %s, want %s", kind, got, want)
+			t.Errorf("code of a turn that failed with %q: got %s, want %s", kind, got, want)
 		}
 	}
 }

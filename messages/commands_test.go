@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// withMethod returns the names of the types of this package, but for its tests, that have
-// a method of that name.
+// withMethod returns the names of the types with a method of the given name in this package,
+// without those of its tests.
 func withMethod(t *testing.T, method string) []string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -45,31 +45,32 @@ func TestEveryCommandIsInTheTable(t *testing.T) {
 	}
 	slices.Sort(listed)
 	if types := withMethod(t, "CommandType"); !slices.Equal(types, listed) {
-		t.Errorf("commandTable lists %v, the package has %v", listed, types)
+		t.Errorf("commandTable: got %v, want %v", listed, types)
 	}
 	if len(commandsByType) != len(commandTable) {
-		t.Error("two entries have the same type")
+		t.Errorf("types of commandTable: got %d, want %d different ones", len(commandsByType), len(commandTable))
 	}
 }
 
-func TestCommandsAreReadByTheirTable(t *testing.T) {
+// The table gives the id, subject, reason and forwarding fields of every command.
+func TestCommandTableFields(t *testing.T) {
 	for _, zero := range Commands() {
 		e, name := entryOf(zero), zero.CommandType()
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, "x")
 		c := v.Interface().(Command)
 		if e.id < 0 || IDOf(c) != "ID" || IDOf(WithID(c, "other")) != "other" || !reflect.DeepEqual(WithID(WithID(c, "other"), "ID"), c) {
-			t.Errorf("%s: its id is %q, and %q after it was changed", name, IDOf(c), IDOf(WithID(c, "other")))
+			t.Errorf("%s: id: got %q, and %q with another, want ID and other", name, IDOf(c), IDOf(WithID(c, "other")))
 		}
 		if slices.Contains(e.about, -1) {
-			t.Errorf("%s: a field that names what it is about does not exist", name)
+			t.Errorf("%s: about names a field that does not exist", name)
 		}
 		if got, has := ReasonOf(c), e.from == FromCtl || name == "cancel_child"; (got == "Reason") != has {
-			t.Errorf("%s: the reason of its sender is %q", name, got)
+			t.Errorf("%s: reason: got %q, want one: %t", name, got, has)
 		}
-		passed := slices.Contains([]string{"approve", "deny", "decide"}, name)
-		if by := ForwardedBy(c); (by.For == "For") != passed || (by.Person != nil) != passed {
-			t.Errorf("%s: passed by %q for %v", name, by.For, by.Person)
+		forwarded := slices.Contains([]string{"approve", "deny", "decide"}, name)
+		if by := ForwardedBy(c); (by.For == "For") != forwarded || (by.Person != nil) != forwarded {
+			t.Errorf("%s: forwarded: got for %q and person %v, want them: %t", name, by.For, by.Person, forwarded)
 		}
 	}
 }

@@ -57,12 +57,12 @@ func TestDecisions(t *testing.T) { // A41, A102
 			got = string(refused.Code) + " " + refused.Message
 		}
 		if got != want && (err == nil || !strings.HasPrefix(got, want)) {
-			t.Errorf("%.40q: %.200s, want %.200s", answer, got, want)
+			t.Errorf("%.40q: got %.200s, want %.200s", answer, got, want)
 		}
 	}
 }
 
-// Nothing but a plain yes approves.
+// Only yes, y, approve and always approve a call.
 func FuzzDecision(f *testing.F) {
 	for _, s := range []string{"yes", "no: x", "never", `{"decision":"deny","text":"x","remember":true}`, `{"decision":"approve"}`, `{"prompt":"Y"}`, `{"prompt":"no:"}`, "\xff", "{"} {
 		f.Add(s)
@@ -72,26 +72,26 @@ func FuzzDecision(f *testing.F) {
 		v, err := ParseDecision(answer)
 		if err != nil {
 			if v != (Decision{}) {
-				t.Fatalf("%q is refused and means %+v", answer, v)
+				t.Fatalf("%q: got decision %+v with the error, want none", answer, v)
 			}
 			return
 		}
 		if v.Approve && v.Text != nil {
-			t.Fatalf("%q approves with a text", answer)
+			t.Fatalf("%q: got an approval with a text", answer)
 		}
-		said := strings.ToLower(strings.TrimSpace(answer))
+		word := strings.ToLower(strings.TrimSpace(answer))
 		var body map[string]any
 		if json.Unmarshal([]byte(answer), &body) == nil {
-			said, _ = body["decision"].(string)
+			word, _ = body["decision"].(string)
 			if prompt, ok := body["prompt"].(string); ok {
-				said = strings.ToLower(strings.TrimSpace(prompt))
+				word = strings.ToLower(strings.TrimSpace(prompt))
 			}
 		}
-		if v.Approve && !slices.Contains(yes, said) {
-			t.Fatalf("%q approves", answer)
+		if v.Approve && !slices.Contains(yes, word) {
+			t.Fatalf("%q: got an approval, want none", answer)
 		}
 		if v.Text != nil && len(*v.Text) > MaxDenial {
-			t.Fatalf("a text of %d bytes", len(*v.Text))
+			t.Fatalf("text: got %d bytes, want at most %d", len(*v.Text), MaxDenial)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// The digest is of what a command does: what a retry may change is not part of it.
+// The digest covers what a command does. Fields that a retry may change are not part of it.
 func TestCommandDigest(t *testing.T) { // A8
 	soon := time.Now().Add(time.Hour)
 	in := messages.Input{ID: "u1", Content: messages.TextContent("hello")}
@@ -48,15 +48,15 @@ func TestCommandDigest(t *testing.T) { // A8
 	} {
 		a, b := messages.CommandDigest(c.a), messages.CommandDigest(c.b)
 		if (a == b) != c.same || len(a) != 16 {
-			t.Errorf("%s: %s and %s, want equal: %t", name, a, b, c.same)
+			t.Errorf("%s: got %s and %s, want equal: %t", name, a, b, c.same)
 		}
 	}
 	if d := messages.CommandDigest(messages.Task{ID: "t"}); d != "" {
-		t.Errorf("a task has the digest %s", d)
+		t.Errorf("digest of a task: got %s, want none", d)
 	}
 }
 
-// Of short texts a digest could be guessed: an encrypted frame does not show it.
+// An encrypted frame does not show the digest, from which a short text could be guessed.
 func TestDigestIsEncrypted(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}
 	digest := messages.CommandDigest(messages.Input{Content: messages.TextContent("yes")})
@@ -67,7 +67,7 @@ func TestDigestIsEncrypted(t *testing.T) {
 	}
 	b, err := messages.EncryptFrame(a, f, "k1", flipping{})
 	if err != nil || strings.Contains(string(b), digest) {
-		t.Fatalf("the encrypted frame shows the digest, or %v", err)
+		t.Fatalf("encrypted frame: got error %v, or the digest in plain", err)
 	}
 	encrypted, err := messages.DecodeFrame(a, b)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestDigestIsEncrypted(t *testing.T) {
 	}
 	decrypted, err := encrypted.Decrypt(a, flipping{})
 	if err != nil || decrypted.Cause != f.Cause {
-		t.Errorf("decrypted, the cause is %+v, %v", decrypted.Cause, err)
+		t.Errorf("cause: got %+v, error %v, want %+v", decrypted.Cause, err, f.Cause)
 	}
 }
 

@@ -15,14 +15,14 @@ func TestEveryEventIsInTheTable(t *testing.T) {
 	slices.Sort(listed)
 	types := slices.DeleteFunc(withMethod(t, "EventType"), func(name string) bool { return name == "EncryptedEvent" })
 	if !slices.Equal(types, listed) {
-		t.Errorf("eventTable lists %v, the package has %v", listed, types)
+		t.Errorf("eventTable: got %v, want %v", listed, types)
 	}
 	if len(eventsByType) != len(eventTable) {
-		t.Error("two entries have the same type")
+		t.Errorf("types of eventTable: got %d, want %d different ones", len(eventsByType), len(eventTable))
 	}
 }
 
-// designed are the events that the design lists.
+// designed lists the events of the design.
 const designed = `agent.created agent.configured agent.activated agent.cleared agent.deleted
 input.accepted input.requeued input.cancelled input.dropped command.noop
 turn.started turn.paused turn.resumed turn.completed turn.failed turn.aborted
@@ -32,11 +32,12 @@ approval.requested approval.granted approval.denied child.spawned child.complete
 state.patched history.compacted hook.decided budget.reserved budget.settled budget.exhausted budget.raised
 timer.set timer.fired timer.cancelled`
 
-func TestOtherEventsSayWhyTheyExist(t *testing.T) {
+// Each event that the design does not list has a reason in the table.
+func TestOtherEventsHaveReasons(t *testing.T) {
 	for _, e := range eventTable {
 		name := e.zero.EventType()
 		if known := slices.Contains(strings.Fields(designed), name); known == (e.why != "") {
-			t.Errorf("%s: listed by the design: %v, why it exists: %q", name, known, e.why)
+			t.Errorf("%s: got reason %q, listed by the design: %t", name, e.why, known)
 		}
 	}
 }
@@ -57,18 +58,18 @@ func TestTraits(t *testing.T) {
 		Summarizes:      "compaction.requested compaction.failed history.compacted",
 		Replied:         "input.accepted input.cancelled input.dropped turn.completed turn.failed turn.aborted approval.requested",
 		EndsAgent:       "agent.deleted",
-		Public:          "agent.activated agent.deleted", // stored as they are where all others are encrypted
+		Public:          "agent.activated agent.deleted", // not encrypted
 	} {
 		if got := EventTypes(trait); !slices.Equal(got, strings.Fields(want)) {
-			t.Errorf("%b: %v, want %s", trait, got, want)
+			t.Errorf("types with trait %b: got %v, want %s", trait, got, want)
 		}
 	}
 	if Is("agent.unheard", ^Trait(0)) || Is("turn.started", EndsTurn|EndsInput) || !Is("turn.failed", EndsTurn|BeginsTurn) {
-		t.Error("a type has the traits of another")
+		t.Error("Is: got wrong traits for an unknown type, turn.started or turn.failed")
 	}
 }
 
-// What an event's fields hold is found whatever its type.
+// TurnOf, StepOf, CallOf, ModelOf, KindOf and InputsOf return the fields of any event.
 func TestFieldsOfEvents(t *testing.T) {
 	for name, ev := range samples() {
 		v := reflect.ValueOf(ev)
@@ -79,7 +80,7 @@ func TestFieldsOfEvents(t *testing.T) {
 				want = v.FieldByIndex(f.Index)
 			}
 			if !reflect.DeepEqual(got, want.Interface()) {
-				t.Errorf("%s: %s is %v, want %v", name, field, got, want)
+				t.Errorf("%s: %s: got %v, want %v", name, field, got, want)
 			}
 		}
 		same("Turn", TurnOf(ev))
@@ -92,14 +93,14 @@ func TestFieldsOfEvents(t *testing.T) {
 		}
 	}
 	if got := InputsOf(InputDropped{Input: "u1"}); !slices.Equal(got, []string{"u1"}) {
-		t.Errorf("an input alone is %v", got)
+		t.Errorf("inputs of input.dropped: got %v, want u1", got)
 	}
-	if TurnOf(alien{}) != "" || TurnOf(EncryptedEvent{Type: "turn.started"}) != "" {
-		t.Error("an event that is not in the table, or is encrypted, names a turn")
+	if TurnOf(unknownEvent{}) != "" || TurnOf(EncryptedEvent{Type: "turn.started"}) != "" {
+		t.Error("turn of an unknown or encrypted event: got one, want none")
 	}
 }
 
-// blobsIn counts the blobs below v.
+// blobsIn returns the number of blobs in v.
 func blobsIn(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -121,7 +122,7 @@ func blobsIn(v reflect.Value) (n int) {
 	return n
 }
 
-// Every blob that an event can name is found.
+// BlobsOf returns, and WithoutBlobs removes, every blob that an event names.
 func TestBlobsOfEveryEvent(t *testing.T) {
 	for name, ev := range samples() {
 		v := reflect.New(reflect.TypeOf(ev)).Elem()
@@ -129,15 +130,15 @@ func TestBlobsOfEveryEvent(t *testing.T) {
 		withBlobs(v)
 		ev := v.Interface().(Event)
 		if got, want := len(BlobsOf(ev)), blobsIn(v); got != want {
-			t.Errorf("%s names %d blobs, and has %d", name, got, want)
+			t.Errorf("%s: BlobsOf: got %d blobs, want %d", name, got, want)
 		}
 		if left := blobsIn(reflect.ValueOf(WithoutBlobs(ev))); left != 0 {
-			t.Errorf("%s still names %d blobs without them", name, left)
+			t.Errorf("%s: WithoutBlobs: got %d blobs, want 0", name, left)
 		}
 	}
 }
 
-// withBlobs gives each part of a content below v a blob: fill leaves them out.
+// withBlobs sets a blob in each part of the contents in v, which fill leaves out.
 func withBlobs(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -34,7 +34,7 @@ func TestEveryEventRoundTrips(t *testing.T) {
 		}
 		zero := reflect.Zero(reflect.TypeOf(ev)).Interface().(Event)
 		if got, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(zero))); err != nil || !reflect.DeepEqual(got.Events[0], zero) {
-			t.Errorf("%s with no field set: %+v, %v", name, got, err)
+			t.Errorf("%s with no field set: got %+v, error %v", name, got, err)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestEveryEventIsJSON(t *testing.T) {
 	}
 }
 
-// An empty raw field, however it came about, is left out of JSON.
+// An empty raw field is left out of JSON, both in a new event and in a decoded one.
 func TestEmptyRawFieldsAreJSON(t *testing.T) {
 	empty := json.RawMessage{}
 	for _, ev := range []Event{
@@ -68,7 +68,7 @@ func TestEmptyRawFieldsAreJSON(t *testing.T) {
 			if raw, err := json.Marshal(ev); err != nil {
 				t.Errorf("%#v: %v", ev, err)
 			} else if strings.Contains(string(raw), "patch") || strings.Contains(string(raw), "raw") || strings.Contains(string(raw), "metadata") {
-				t.Errorf("%s holds an empty field", raw)
+				t.Errorf("got %s, want no empty field", raw)
 			}
 		}
 	}
@@ -84,17 +84,17 @@ func TestDecodedTimesAreUTC(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := f.Events[0].(InputAccepted).Deadline; *d != testTime {
-		t.Errorf("deadline %v, want %v", d, testTime)
+		t.Errorf("deadline: got %v, want %v", d, testTime)
 	}
 	if r := f.Events[1].(ModelFailed).RetryAt; *r != testTime {
-		t.Errorf("retry at %v, want %v", r, testTime)
+		t.Errorf("retry at: got %v, want %v", r, testTime)
 	}
 	if f.Time != testTime {
-		t.Errorf("frame time %v, want %v", f.Time, testTime)
+		t.Errorf("frame time: got %v, want %v", f.Time, testTime)
 	}
 	for name, ev := range samples() { // their times are UTC
 		if f, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(ev))); err != nil || !reflect.DeepEqual(f.Events[0], ev) {
-			t.Errorf("%s: %+v, %v", name, f.Events[0], err)
+			t.Errorf("%s: got %+v, error %v, want %+v", name, f.Events[0], err, ev)
 		}
 	}
 }
@@ -103,35 +103,35 @@ func TestFrameWithoutOptionalEntries(t *testing.T) {
 	want := &Frame{ID: "x", First: 1, Time: testTime, Events: []Event{AgentCreated{Agent: "default/assistant/a1"}, StatePatched{}}}
 	got, err := DecodeFrame(testAgent, mustEncode(t, want))
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %+v, %v", got, err)
+		t.Fatalf("got %+v, error %v, want %+v", got, err, want)
 	}
 	if got.Last() != 2 {
-		t.Errorf("last event is %d", got.Last())
+		t.Errorf("last event: got %d, want 2", got.Last())
 	}
 }
 
 func TestEncodeFrameRefuses(t *testing.T) {
 	for name, f := range map[string]*Frame{
-		"no event":    {First: 1},
-		"no number":   {Events: []Event{StatePatched{}}},
-		"bad digest":  {First: 1, Events: []Event{StatePatched{}}, Prev: "x", PrevDigest: "xyz"},
-		"alien event": {First: 1, Events: []Event{alien{}}},
+		"no event":      {First: 1},
+		"no number":     {Events: []Event{StatePatched{}}},
+		"bad digest":    {First: 1, Events: []Event{StatePatched{}}, Prev: "x", PrevDigest: "xyz"},
+		"unknown event": {First: 1, Events: []Event{unknownEvent{}}},
 	} {
 		if b, err := EncodeFrame(testAgent, f); err == nil {
-			t.Errorf("%s: encoded %x", name, b)
+			t.Errorf("%s: got %x, want an error", name, b)
 		}
 	}
 }
 
-type alien struct{}
+type unknownEvent struct{}
 
-func (alien) EventType() string { return "alien.landed" }
+func (unknownEvent) EventType() string { return "alien.landed" }
 
 func refused(t *testing.T, what string, a AgentID, b []byte) error {
 	t.Helper()
 	f, err := DecodeFrame(a, b)
 	if err == nil || f != nil {
-		t.Fatalf("%s: got frame %+v, error %v", what, f, err)
+		t.Fatalf("%s: got frame %+v, error %v, want an error alone", what, f, err)
 	}
 	return err
 }
@@ -156,19 +156,19 @@ func TestAnotherAgentsFrameIsRefused(t *testing.T) { // A29
 	b := mustEncode(t, sampleFrame(StatePatched{}))
 	for _, other := range []AgentID{{"default", "assistant", "a2"}, {"default", "assistan", "ta1"}, {"other", "assistant", "a1"}, {}} {
 		if err := refused(t, other.Full(), other, b); !strings.Contains(err.Error(), "another agent's") {
-			t.Errorf("%s: %v", other, err)
+			t.Errorf("frame read for %s: got error %v, want another agent's", other, err)
 		}
 	}
 }
 
-// sealed puts a right checksum behind the entries of a map, so that what is
-// tested is not the checksum.
-func sealed(body []byte) []byte {
+// withChecksum appends a valid checksum to the entries of a map, so that a test fails for
+// another reason than the checksum.
+func withChecksum(body []byte) []byte {
 	b := append(append([]byte{}, body...), sumEntry...)
 	return binary.BigEndian.AppendUint32(b, checksum(testAgent, b[:len(body)]))
 }
 
-// forged is a frame with the given entries, in order, and a right checksum.
+// forged returns a frame with the given entries, in order, and a valid checksum.
 func forged(entries ...any) []byte {
 	b := []byte{0x80 | byte(len(entries)/2+1)}
 	for _, e := range entries {
@@ -178,7 +178,7 @@ func forged(entries ...any) []byte {
 		}
 		b = append(b, raw...)
 	}
-	return sealed(b)
+	return withChecksum(b)
 }
 
 func oneEvent(name string, version int, data any) []any {
@@ -208,34 +208,34 @@ func TestForgedFrames(t *testing.T) { // A29
 		{"event data of the wrong type", forged("f", 1, "n", 1, "ev", oneEvent("turn.started", 1, map[string]any{"turn": []any{}})), false, "event 0"},
 		{"number as text", forged("f", 1, "n", "1"), false, `entry "n"`},
 		{"key that is no text", forged(1, 1), false, "frame"},
-		{"no map", sealed([]byte{0x01}), false, ""},
-		{"too deep", sealed(append([]byte{0x82, 0xa1, 'x'}, append(bytes.Repeat([]byte{0x91}, 70), 0xc0)...)), false, "nested deeper"},
+		{"no map", withChecksum([]byte{0x01}), false, ""},
+		{"too deep", withChecksum(append([]byte{0x82, 0xa1, 'x'}, append(bytes.Repeat([]byte{0x91}, 70), 0xc0)...)), false, "nested deeper"},
 	} {
 		err := refused(t, tc.name, testAgent, tc.bytes)
 		if errors.Is(err, ErrNewer) != tc.newer || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %q, newer %v", tc.name, err, errors.Is(err, ErrNewer))
+			t.Errorf("%s: got error %q, newer %t, want %q, newer %t", tc.name, err, errors.Is(err, ErrNewer), tc.want, tc.newer)
 		}
 	}
 	f, err := DecodeFrame(testAgent, forged("f", 1, "n", 1, "later", map[string]any{"a": 1}, "ev", oneEvent("state.patched", 1, patch)))
 	if err != nil || len(f.Events) != 1 {
-		t.Errorf("an added entry must be skipped: %v", err)
+		t.Errorf("frame with an unknown entry: got error %v, want the entry skipped", err)
 	}
 }
 
-// A test's own event, lifted through two schema versions.
-type testLifted struct {
+// testUpcast is an event of this test with two upcasts from older schema versions.
+type testUpcast struct {
 	Sum  int             `json:"sum"`
 	Raw  json.RawMessage `json:"raw"`
 	When *time.Time      `json:"when"`
 }
 
-func (testLifted) EventType() string { return "test.lifted" }
+func (testUpcast) EventType() string { return "test.lifted" }
 
 func TestUpcasting(t *testing.T) { // A84
-	eventsByType["test.lifted"] = event[testLifted](0,
+	eventsByType["test.lifted"] = event[testUpcast](0,
 		func(m map[string]any) (map[string]any, error) {
 			if m["bad"] != nil {
-				return nil, errors.New("no sense in it")
+				return nil, errors.New("invalid data")
 			}
 			m["second"] = m["first"]
 			return m, nil
@@ -259,18 +259,18 @@ func TestUpcasting(t *testing.T) { // A84
 		if err != nil {
 			t.Fatalf("version %d: %v", version, err)
 		}
-		if got := f.Events[0].(testLifted); got.Sum != 42 || string(got.Raw) != "[1]" || !got.When.Equal(testTime) {
-			t.Errorf("version %d: %+v", version, got)
+		if got := f.Events[0].(testUpcast); got.Sum != 42 || string(got.Raw) != "[1]" || !got.When.Equal(testTime) {
+			t.Errorf("version %d: got %+v, want the sum 42", version, got)
 		}
 	}
 	if _, err := read(1, map[string]any{"bad": 1}); err == nil || errors.Is(err, ErrNewer) {
-		t.Errorf("a failed lift is damage, not a newer version: %v", err)
+		t.Errorf("failed upcast: got error %v, want one that is not ErrNewer", err)
 	}
 	if _, err := read(4, nil); !errors.Is(err, ErrNewer) {
-		t.Errorf("version 4: %v", err)
+		t.Errorf("version 4: got error %v, want %v", err, ErrNewer)
 	}
-	f, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(testLifted{Sum: 1})))
-	if err != nil || f.Events[0].(testLifted).Sum != 1 {
-		t.Errorf("the newest version is written: %v", err)
+	f, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(testUpcast{Sum: 1})))
+	if err != nil || f.Events[0].(testUpcast).Sum != 1 {
+		t.Errorf("written event: got error %v, want the newest version", err)
 	}
 }

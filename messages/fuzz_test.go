@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What a door reads, it reads again from what it wrote.
+// An accepted input is accepted again from its JSON, with the same fields.
 func FuzzParseInput(f *testing.F) {
-	for _, tc := range hostile() {
+	for _, tc := range malformed() {
 		f.Add(tc.headers()(HeaderContentType), []byte(tc.body))
 	}
 	f.Add("", []byte("hello"))
@@ -19,7 +19,7 @@ func FuzzParseInput(f *testing.F) {
 		in, err := ParseInput(testAgent, headers(HeaderContentType, contentType), body)
 		if err != nil {
 			if e := AsError(err); e.Code == Internal || len(e.Message) > MaxMessage {
-				t.Fatalf("refused with %+v", e)
+				t.Fatalf("got error %+v, want a short refusal", e)
 			}
 			return
 		}
@@ -36,7 +36,7 @@ func FuzzParseInput(f *testing.F) {
 		}
 		back.Metadata, in.Metadata = nil, nil // spaces may differ
 		if a, b := mustJSON(t, in), mustJSON(t, back); !bytes.Equal(a, b) {
-			t.Fatalf("%s\n%s", a, b)
+			t.Fatalf("got  %s\nwant %s", b, a)
 		}
 	})
 }
@@ -51,7 +51,7 @@ func mustJSON(t *testing.T, v any) []byte {
 }
 
 func FuzzParseCommand(f *testing.F) {
-	for _, tc := range hostile() {
+	for _, tc := range malformed() {
 		f.Add([]byte(tc.body))
 	}
 	for _, body := range []string{`{"type":"set_state","patch":{"a":null}}`, `{"type":"decide","call":"c","outcome":"retry"}`, `{"type":"resume","max_steps":4,"max_cost":0.5,"max_duration":"9m","agent_limits":{"max_tokens":7}}`,
@@ -63,7 +63,7 @@ func FuzzParseCommand(f *testing.F) {
 		c, err := ParseCommand(testAgent, headers(), body)
 		if err != nil {
 			if e := AsError(err); e.Code == Internal || len(e.Message) > MaxMessage {
-				t.Fatalf("refused with %+v", e)
+				t.Fatalf("got error %+v, want a short refusal", e)
 			}
 			return
 		}
@@ -73,13 +73,13 @@ func FuzzParseCommand(f *testing.F) {
 		}
 		back := reflect.New(reflect.TypeOf(c))
 		if err := UnpackKnown(wire, back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), c) {
-			t.Fatalf("%+v, %v, want %+v", back.Elem(), err, c)
+			t.Fatalf("got %+v, error %v, want %+v", back.Elem(), err, c)
 		}
 	})
 }
 
-// FuzzDecodeFrame tries bytes as they come and as a frame with a right
-// checksum; what decodes is the same frame after another round.
+// FuzzDecodeFrame decodes the bytes as they are and with a valid checksum. A decoded frame is
+// encoded to the same bytes each time.
 func FuzzDecodeFrame(f *testing.F) {
 	for _, frame := range append(ordinaryTurn(), sampleFrame(samples()["input.accepted"], samples()["model.completed"])) {
 		b, err := EncodeFrame(testAgent, frame)
@@ -91,13 +91,13 @@ func FuzzDecodeFrame(f *testing.F) {
 	}
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, b := range [][]byte{b, sealed(b)} {
+		for _, b := range [][]byte{b, withChecksum(b)} {
 			frame, err := DecodeFrame(testAgent, b)
 			if err != nil {
 				continue
 			}
 			if frame.Prev == "" {
-				frame.PrevDigest = "" // it has a meaning only beside Prev
+				frame.PrevDigest = "" // has a meaning only with Prev
 			}
 			again, err := EncodeFrame(testAgent, frame)
 			if err != nil {
@@ -109,7 +109,7 @@ func FuzzDecodeFrame(f *testing.F) {
 			}
 			third, err := EncodeFrame(testAgent, back)
 			if err != nil || !bytes.Equal(again, third) {
-				t.Fatalf("%x\n%x\n%v", again, third, err)
+				t.Fatalf("got  %x, error %v\nwant %x", third, err, again)
 			}
 		}
 	})
@@ -133,17 +133,17 @@ func FuzzUnmarshal(f *testing.F) {
 			}
 		}
 		for _, s := range eventsByType {
-			_, _ = decodeEvent(s.zero.EventType(), s.version(), b) // an error or an event, never a panic
+			_, _ = decodeEvent(s.zero.EventType(), s.version(), b) // may fail, must not panic
 		}
 		var frame struct {
 			Input
 			List []Item `json:"list"`
 		}
-		_ = UnpackKnown(b, &frame) // as above
+		_ = UnpackKnown(b, &frame) // likewise
 	})
 }
 
-// What a reader asks for, and whom.
+// A parsed query has no negative limit, and a parsed address is valid.
 func FuzzParseQuery(f *testing.F) {
 	for _, body := range []string{`{"view":"events","from":3,"follow":true}`, `{"view":"approvals","remembered":true}`, `{"limit":-1}`, `[]`, ``} {
 		f.Add([]byte(body), "reprise.q.default.assistant.main")
@@ -152,9 +152,9 @@ func FuzzParseQuery(f *testing.F) {
 	f.Add([]byte(`{}`), "reprise.inq.07.ctl.default.assistant.main")
 	f.Fuzz(func(t *testing.T, body []byte, subject string) {
 		if q, err := ParseQuery(body); err == nil && q.Limit < 0 {
-			t.Fatalf("read %+v", q)
+			t.Fatalf("limit: got %d, want none below 0", q.Limit)
 		} else if err != nil && AsError(err).Code == Internal {
-			t.Fatalf("refused with %v", err)
+			t.Fatalf("got error %v, want a refusal", err)
 		}
 		var s Subjects
 		parse := map[string]func() (AgentID, error){
@@ -169,7 +169,7 @@ func FuzzParseQuery(f *testing.F) {
 				continue
 			}
 			if again, err := ParseAgentID(a.Full()); err != nil || again != a {
-				t.Fatalf("%s: %q was read as %q, which is no address: %v", what, subject, a.Full(), err)
+				t.Fatalf("%s: %q: got %q, error %v, want a valid address", what, subject, a.Full(), err)
 			}
 		}
 	})

@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// update writes samples that are missing. What is there stays as it is for
-// ever: it was written by a released version and must read for ever.
+// update writes missing golden frames. Existing ones are never rewritten, since frames of
+// released versions must stay readable.
 var update = flag.Bool("update", false, "write missing golden frames to testdata, and the answers of refusals.txt; existing frames are never changed")
 
-// goldens is the newest frames: one for each event type and schema version,
-// and those of an ordinary turn.
+// goldens returns frames of the newest schema versions: one for each event type, and those of an
+// ordinary turn.
 func goldens() map[string]*Frame {
 	frames := make(map[string]*Frame)
 	for name, ev := range samples() {
@@ -55,7 +55,7 @@ func frameJSON(t *testing.T, f *Frame) []byte {
 	return append(b, '\n')
 }
 
-// wrapHex is b in hex, 32 bytes a line.
+// wrapHex returns b in hex, 32 bytes a line.
 func wrapHex(b []byte) []byte {
 	var out bytes.Buffer
 	for len(b) > 0 {
@@ -89,12 +89,12 @@ func TestGoldenFramesRead(t *testing.T) { // A84
 			writeNew(t, path+".json", frameJSON(t, f))
 		}
 		if _, err := os.Stat(path + ".hex"); err != nil {
-			t.Errorf("%s has no golden frame: run go test ./messages -run Golden -update and keep the file for ever", name)
+			t.Errorf("%s has no golden frame: run go test ./messages -run Golden -update and keep the file", name)
 		}
 	}
 	paths, err := filepath.Glob("testdata/*.hex")
 	if err != nil || len(paths) == 0 {
-		t.Fatal("no golden frames", err)
+		t.Fatalf("golden frames: got %d files, error %v", len(paths), err)
 	}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -114,9 +114,9 @@ func TestGoldenFramesRead(t *testing.T) { // A84
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The file may lack fields that were added since; none may differ.
+		// The file may lack fields that were added later. The others must be equal.
 		if missing := lacks(decodeAny(t, frameJSON(t, f)), decodeAny(t, want), ""); missing != "" {
-			t.Errorf("%s no longer reads as it was written: %s", path, missing)
+			t.Errorf("%s: decoded frame differs: %s", path, missing)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func decodeAny(t *testing.T, b []byte) (v any) {
 	return v
 }
 
-// lacks says where got does not hold all of want.
+// lacks returns where got does not contain want, or "".
 func lacks(got, want any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -160,14 +160,13 @@ func lacks(got, want any, path string) string {
 	return ""
 }
 
-// What is written today is what was written when the golden file was made,
-// for as long as no field was added to it.
+// A frame is encoded to the bytes of its golden file. A field added to its events changes them.
 func TestGoldenFramesAreWritten(t *testing.T) {
 	text, err := os.ReadFile("testdata/first.frame.hex")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := wrapHex(mustEncode(t, goldens()["first.frame"])); !bytes.Equal(got, text) {
-		t.Errorf("wrote\n%swant\n%s", got, text)
+		t.Errorf("got\n%swant\n%s", got, text)
 	}
 }

@@ -22,7 +22,7 @@ func TestLogAttr(t *testing.T) {
 		var b bytes.Buffer
 		slog.New(slog.NewTextHandler(&b, nil)).Warn("said", c.attr, "more", 1)
 		if !strings.HasSuffix(strings.TrimSpace(b.String()), c.want) {
-			t.Errorf("%s has not %q", &b, c.want)
+			t.Errorf("line: got %s, want the end %q", &b, c.want)
 		}
 	}
 }

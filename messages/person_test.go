@@ -23,16 +23,16 @@ func TestClaimedBy(t *testing.T) {
 func TestCausePerson(t *testing.T) {
 	plain := messages.Cause{Type: "approve", ID: "a", Endpoint: "ctl", Reason: "why"}
 	if p := plain.Person(); p != nil {
-		t.Errorf("no one is %+v", p)
+		t.Errorf("person of a cause without one: got %+v, want nil", p)
 	}
 	for _, p := range []messages.Person{{Name: "alice", Claimed: true}, {Name: "UABC", Account: "acme"}} {
 		by := plain.From(&p)
 		p.Endpoint = "ctl"
 		if got := by.Person(); *got != p || by.Reason != "why" || by.ID != "a" {
-			t.Errorf("%+v became %+v", p, got)
+			t.Errorf("person: got %+v of %+v, want %+v", got, by, p)
 		}
 		if by.From(nil) != plain {
-			t.Errorf("%+v is left in %+v", p, by.From(nil))
+			t.Errorf("cause without the person: got %+v, want %+v", by.From(nil), plain)
 		}
 	}
 }

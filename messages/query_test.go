@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A filter that is passed over would look like an answer that has none.
+// A query with an unknown field is refused. Were the field ignored, its filter would be missing.
 func TestUnknownQueryField(t *testing.T) { // A102
 	for body, field := range map[string]string{
 		`{"view":"effects","tols":"refund"}`:       `"tols"`,
@@ -16,7 +16,7 @@ func TestUnknownQueryField(t *testing.T) { // A102
 		_, err := ParseQuery([]byte(body))
 		var refused *Error
 		if !errors.As(err, &refused) || refused.Code != BadInput || !strings.Contains(err.Error(), "no field "+field) || !strings.Contains(err.Error(), "view, at, from, limit") {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("%s: got error %v, want no field %s", body, err, field)
 		}
 	}
 	if _, err := ParseQuery([]byte(`{"view":"effects","tool":"refund","where":{"any":"7"}}`)); err != nil {

@@ -23,13 +23,12 @@ func TestRedacted(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", servers, got, want)
 		}
 		if err := messages.CheckServers(servers); err != nil {
-			t.Errorf("%q: %v", servers, err)
+			t.Errorf("CheckServers(%q): got error %v, want none", servers, err)
 		}
 	}
 }
 
-// TestUnreadableServers holds that an address that could be read in two ways is refused, and
-// nothing of it is shown. A56
+// An ambiguous server address is refused, and no part of it is shown. A56
 func TestUnreadableServers(t *testing.T) {
 	for _, servers := range []string{
 		"nats://hush,hush@a", "u:hush,hush@a", "hush@a,hush@b", // a login with a comma, or two addresses
@@ -40,10 +39,10 @@ func TestUnreadableServers(t *testing.T) {
 	} {
 		err := messages.CheckServers(servers)
 		if err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%q: got %v", servers, err)
+			t.Errorf("CheckServers(%q): got error %v, want one without the password", servers, err)
 		}
 		if got := messages.Redacted(servers); strings.Contains(got, "hush") {
-			t.Errorf("%q: shown as %q", servers, got)
+			t.Errorf("Redacted(%q): got %q, want no password", servers, got)
 		}
 	}
 }

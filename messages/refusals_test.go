@@ -14,14 +14,14 @@ import (
 )
 
 // TestRefusals reads every body of testdata/refusals.txt and compares the answer.
-// A line says how the body comes, then headers as Name=value, then the body:
+// A line holds the kind of message, then headers as Name=value, then the body:
 //
 //	in BODY        to an agent's input subject
 //	ctl BODY       to its command subject
 //	peer BODY      from another agent
 //	query BODY     as the request of a view
 //	answer TEXT    as a person's answer to a question about a call
-//	agent ADDRESS  where an agent is named
+//	agent ADDRESS  as the address of an agent
 //	reply SUBJECT  as the subject for replies
 //
 // A body that begins with a double quote is a Go string, which may hold any bytes,
@@ -44,20 +44,20 @@ func TestRefusals(t *testing.T) {
 	w, g := strings.Split(string(want), "\n"), strings.Split(got, "\n")
 	for i := range min(len(w), len(g)) {
 		if w[i] != g[i] {
-			t.Errorf("line %d\nwant %s\ngot  %s", i+1, w[i], g[i])
+			t.Errorf("line %d\ngot  %s\nwant %s", i+1, g[i], w[i])
 		}
 	}
 	if len(w) != len(g) {
-		t.Errorf("%d lines, want %d", len(g), len(w))
+		t.Errorf("lines: got %d, want %d", len(g), len(w))
 	}
 	for _, command := range append(CommandTypes(FromCtl), CommandTypes(FromAgent)...) {
 		if !strings.Contains(string(want), `{"type":"`+command+`"`) {
-			t.Errorf("%s has no body of the command %s", file, command)
+			t.Errorf("bodies of the command %s in %s: got none, want one", command, file)
 		}
 	}
 }
 
-// answered returns a text of bodies with the answers as they are now.
+// answered returns the text with its answers replaced by the present ones.
 func answered(t *testing.T, text string) string {
 	t.Helper()
 	var out, answers strings.Builder
@@ -72,7 +72,7 @@ func answered(t *testing.T, text string) string {
 			continue
 		}
 		for i+1 < len(lines) && lines[i+1] != "" {
-			i++ // the old answer
+			i++ // skip the old answer
 		}
 		out.WriteString(answers.String())
 		answers.Reset()
@@ -80,30 +80,30 @@ func answered(t *testing.T, text string) string {
 	return out.String()
 }
 
-// answerTo returns what the body of a line is read as, or its refusal.
+// answerTo returns the parsed body of a line as JSON, or its refusal.
 func answerTo(t *testing.T, line string) string {
 	t.Helper()
-	how, rest, _ := strings.Cut(line, " ")
+	kind, rest, _ := strings.Cut(line, " ")
 	header, body := bodyOf(t, rest)
-	read, err := readAs(t, how, header, body)
+	read, err := readAs(t, kind, header, body)
 	if refused := new(Error); errors.As(err, &refused) {
 		return fmt.Sprintf("refused %s: %s", refused.Code, strings.ReplaceAll(refused.Message, "\n", `\n`))
 	} else if err != nil {
 		return "refused without a code: " + err.Error()
 	}
 	if c, ok := read.(Command); ok {
-		how = c.CommandType()
+		kind = c.CommandType()
 	}
 	b, err := json.Marshal(read)
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	return "accepted " + how + " " + string(b)
+	return "accepted " + kind + " " + string(b)
 }
 
-func readAs(t *testing.T, how string, header Header, body []byte) (any, error) {
+func readAs(t *testing.T, kind string, header Header, body []byte) (any, error) {
 	t.Helper()
-	switch how {
+	switch kind {
 	case "in":
 		return ParseInput(testAgent, header, body)
 	case "ctl":
@@ -119,7 +119,7 @@ func readAs(t *testing.T, how string, header Header, body []byte) (any, error) {
 	case "reply":
 		return string(body), Subjects{}.AllowNamedReply(testAgent.Tenant, string(body))
 	}
-	t.Fatalf("%q is no way for a body to come", how)
+	t.Fatalf("kind of message: got %q, want in, ctl, peer, query, answer, agent or reply", kind)
 	return nil, nil
 }
 
@@ -133,14 +133,14 @@ func bodyOf(t *testing.T, rest string) (Header, []byte) {
 	t.Helper()
 	var given []string
 	for m := headerWord.FindStringSubmatch(rest); m != nil; m = headerWord.FindStringSubmatch(rest) {
-		given, rest = append(given, m[1], spelled(t, m[2])), rest[len(m[0]):]
+		given, rest = append(given, m[1], expand(t, m[2])), rest[len(m[0]):]
 	}
 	packed, isMsgpack := strings.CutPrefix(rest, "msgpack ")
 	if !isMsgpack {
-		return headers(given...), []byte(spelled(t, rest))
+		return headers(given...), []byte(expand(t, rest))
 	}
 	var v any
-	err := json.Unmarshal([]byte(spelled(t, packed)), &v)
+	err := json.Unmarshal([]byte(expand(t, packed)), &v)
 	b, also := msgpack.Marshal(v)
 	if err := errors.Join(err, also); err != nil {
 		t.Fatalf("%s: %v", rest, err)
@@ -148,8 +148,8 @@ func bodyOf(t *testing.T, rest string) (Header, []byte) {
 	return headers(given...), b
 }
 
-// spelled returns a text without quotes, and with its repetitions written out.
-func spelled(t *testing.T, text string) string {
+// expand returns a text unquoted, with its repetitions written out.
+func expand(t *testing.T, text string) string {
 	t.Helper()
 	if strings.HasPrefix(text, `"`) {
 		unquoted, err := strconv.Unquote(text)

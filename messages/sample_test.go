@@ -12,8 +12,8 @@ var (
 	testTime  = time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
 )
 
-// samples is one event of every type, no field left at zero: a new field or
-// event is covered without a line here.
+// samples returns one event of every type with all fields set. It includes new events and fields
+// without a change here.
 func samples() map[string]Event {
 	events := make(map[string]Event)
 	for _, zero := range Events() {
@@ -24,7 +24,7 @@ func samples() map[string]Event {
 	return events
 }
 
-// fill gives every field below v a value that is not zero.
+// fill sets every field in v to a value that is not zero.
 func fill(v reflect.Value, name string) {
 	switch v.Interface().(type) {
 	case json.RawMessage:
@@ -61,7 +61,7 @@ func fill(v reflect.Value, name string) {
 			fill(v.Field(i), v.Type().Field(i).Name)
 		}
 	default:
-		panic("fill knows no " + v.Kind().String() + ": teach it")
+		panic("fill does not support " + v.Kind().String() + ": add a case")
 	}
 }
 
@@ -76,7 +76,7 @@ func sampleFrame(events ...Event) *Frame {
 	}
 }
 
-// ordinaryTurn is the four frames of a turn with one tool call.
+// ordinaryTurn returns the four frames of a turn with one tool call.
 func ordinaryTurn() []*Frame {
 	first := sampleFrame(
 		InputAccepted{Input: "u1", Disposition: Started, Turn: "t2", Content: TextContent("What is 17 times 19?")},

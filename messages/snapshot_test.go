@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// packable has a field of each sort that snapshots hold.
+// packable has a field of each kind that snapshots hold.
 type packable struct {
 	Text  string            `json:"text"`
 	Bytes []byte            `json:"bytes"`
@@ -32,7 +32,7 @@ func TestSnapshotBytes(t *testing.T) { // A27, A87
 	}
 	var got packable
 	if err := DecodeSnapshot(testAgent, "turn-1", b, &got); err != nil || !reflect.DeepEqual(&got, want) {
-		t.Errorf("%v\n%+v\n%+v", err, got, want)
+		t.Errorf("error %v\ngot  %+v\nwant %+v", err, got, want)
 	}
 	other := testAgent
 	other.Key += "x"
@@ -41,27 +41,27 @@ func TestSnapshotBytes(t *testing.T) { // A27, A87
 		"another name":   DecodeSnapshot(testAgent, "turn-2", b, &got),
 		"cut off":        DecodeSnapshot(testAgent, "turn-1", b[:len(b)-1], &got),
 		"empty":          DecodeSnapshot(testAgent, "turn-1", nil, &got),
-		"another format": DecodeSnapshot(testAgent, "turn-1", resummed(bytes.Replace(b, []byte{'f', snapshotFormat}, []byte{'f', 99}, 1)), &got),
+		"another format": DecodeSnapshot(testAgent, "turn-1", withSnapshotSum(bytes.Replace(b, []byte{'f', snapshotFormat}, []byte{'f', 99}, 1)), &got),
 		"another struct": DecodeSnapshot(testAgent, "turn-1", b, &struct{ Text int }{}),
 		"fewer fields": DecodeSnapshot(testAgent, "turn-1", b, &struct {
 			Text string `json:"text"`
 		}{}),
 	} {
 		if err == nil {
-			t.Errorf("%s: was decoded", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 	}
 	for i := range b {
-		hurt := bytes.Clone(b)
-		hurt[i] ^= 1
-		if DecodeSnapshot(testAgent, "turn-1", hurt, &got) == nil {
-			t.Errorf("a flipped bit in byte %d was not seen", i)
+		damaged := bytes.Clone(b)
+		damaged[i] ^= 1
+		if DecodeSnapshot(testAgent, "turn-1", damaged, &got) == nil {
+			t.Errorf("flipped bit in byte %d: got no error, want one", i)
 		}
 	}
 }
 
-// resummed is a snapshot with its checksum made to fit.
-func resummed(b []byte) []byte {
+// withSnapshotSum returns the snapshot with a valid checksum.
+func withSnapshotSum(b []byte) []byte {
 	if len(b) < sumSize {
 		return b
 	}
@@ -70,7 +70,7 @@ func resummed(b []byte) []byte {
 	return append(append(bytes.Clone(b[:cut]), sumEntry...), byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum))
 }
 
-// What fits together is decoded or refused, whatever it holds.
+// A snapshot with a valid checksum is decoded or refused. A decoded one can be encoded.
 func FuzzSnapshot(f *testing.F) {
 	b, err := EncodeSnapshot(testAgent, "turn-1", samplePackable())
 	if err != nil {
@@ -81,11 +81,11 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte(strings.Repeat("\x91", 200)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var got packable
-		if DecodeSnapshot(testAgent, "turn-1", resummed(b), &got) != nil {
+		if DecodeSnapshot(testAgent, "turn-1", withSnapshotSum(b), &got) != nil {
 			return
 		}
 		if _, err := EncodeSnapshot(testAgent, "turn-1", &got); err != nil {
-			t.Errorf("what was decoded does not encode: %v", err)
+			t.Errorf("encode of the decoded snapshot: got error %v, want none", err)
 		}
 	})
 }

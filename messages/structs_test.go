@@ -9,7 +9,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encoded returns what write has an encoder write, which names fields as frames do.
+// encoded returns the bytes that write writes to an encoder with the field names of frames.
 func encoded(t *testing.T, write func(*msgpack.Encoder) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -22,8 +22,8 @@ func encoded(t *testing.T, write func(*msgpack.Encoder) error) []byte {
 	return b.Bytes()
 }
 
-// TestStructsAsTheLibraryWrites holds that structs are encoded byte for byte as the library
-// does it, which does not know a struct type that is made here of the same fields.
+// Structs are encoded to the same bytes as by the library's own encoder. The test calls that
+// encoder with a new struct type of the same fields, for which no encoder is registered.
 func TestStructsAsTheLibraryWrites(t *testing.T) {
 	values := []any{Cause{}, Cause{Type: "input", By: "ada"}, Usage{}, Usage{Input: 1, Cached: 2}, Part{Type: "text"}, Item{Type: "message"}}
 	for _, ev := range samples() {
@@ -39,13 +39,12 @@ func TestStructsAsTheLibraryWrites(t *testing.T) {
 		got := encoded(t, func(e *msgpack.Encoder) error { return e.Encode(v) })
 		want := encoded(t, func(e *msgpack.Encoder) error { return e.EncodeValue(same) })
 		if !bytes.Equal(got, want) {
-			t.Errorf("%T %+v\nis   %x\nwant %x", v, v, got, want)
+			t.Errorf("%T %+v\ngot  %x\nwant %x", v, v, got, want)
 		}
 	}
 }
 
-// TestFramesAreEncodedInPlace holds that the frames of a turn are encoded with few objects: the
-// library alone needs 92.
+// The frames of a turn are encoded with few allocations. The library alone needs 92.
 func TestFramesAreEncodedInPlace(t *testing.T) {
 	turn := ordinaryTurn()
 	n := testing.AllocsPerRun(100, func() {
@@ -56,12 +55,12 @@ func TestFramesAreEncodedInPlace(t *testing.T) {
 		}
 	})
 	if n > 40 { // 18, and more where the race detector empties pools
-		t.Errorf("the frames of a turn take %v objects", n)
+		t.Errorf("allocations for the frames of a turn: got %v, want at most 40", n)
 	}
 }
 
-// TestZeroTimesAreKept holds that a pointer to a zero time, such as the deadline
-// 0001-01-01T00:00:00Z of an input, is not stored as nil, which is no deadline.
+// A pointer to a zero time, such as the deadline 0001-01-01T00:00:00Z of an input, is not stored as
+// nil, which means no deadline.
 func TestZeroTimesAreKept(t *testing.T) {
 	in := Input{ID: "u1", Content: TextContent("hi"), Deadline: new(time.Time)}
 	packed, err := PackCommand(in)
@@ -69,7 +68,7 @@ func TestZeroTimesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := UnpackCommand(in.CommandType(), packed); err != nil || !reflect.DeepEqual(got, in) {
-		t.Errorf("as a command: %+v, %v", got, err)
+		t.Errorf("command: got %+v, error %v, want %+v", got, err, in)
 	}
 	f := sampleFrame(TimerSet{Timer: "later", Input: &in}, ChildWaiting{Waiting: []Wait{{ExpiresAt: new(time.Time)}}})
 	b, err := EncodeFrame(testAgent, f)
@@ -77,6 +76,6 @@ func TestZeroTimesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := DecodeFrame(testAgent, b); err != nil || !reflect.DeepEqual(got.Events, f.Events) {
-		t.Errorf("in a frame: %+v, %v", got, err)
+		t.Errorf("frame: got %+v, error %v, want %+v", got, err, f.Events)
 	}
 }

@@ -12,21 +12,21 @@ func TestSubjectsRoundTrip(t *testing.T) {
 			"in": s.In(a), "ctl": s.Ctl(a), "q": s.Query(a), "live": s.Live(a), "dlq": s.DeadLetter(a),
 		} {
 			if f, got, err := s.ParseAgent(subject); err != nil || f != family || got != a {
-				t.Errorf("%s: %q %v %v", subject, f, got, err)
+				t.Errorf("%s: got %q, %v, error %v", subject, f, got, err)
 			}
 		}
-		for _, door := range []string{"in", "ctl"} {
-			stored := s.root() + ".inq." + a.Partition().String() + "." + door + ".acme.support.c-1_=Z"
-			if f, got, err := s.ParseInbox(stored); err != nil || f != door || got != a {
-				t.Errorf("%s: %q %v %v", stored, f, got, err)
+		for _, family := range []string{"in", "ctl"} {
+			stored := s.root() + ".inq." + a.Partition().String() + "." + family + ".acme.support.c-1_=Z"
+			if f, got, err := s.ParseInbox(stored); err != nil || f != family || got != a {
+				t.Errorf("%s: got %q, %v, error %v", stored, f, got, err)
 			}
 		}
 		if got, err := s.ParseLog(s.Log(a)); err != nil || got != a {
-			t.Errorf("%s: %v %v", s.Log(a), got, err)
+			t.Errorf("%s: got %v, error %v, want %v", s.Log(a), got, err, a)
 		}
 	}
 	if got, err := ParsePrompt(Prompt(a)); err != nil || got != a {
-		t.Errorf("%s: %v %v", Prompt(a), got, err)
+		t.Errorf("%s: got %v, error %v, want %v", Prompt(a), got, err, a)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestSubjectForms(t *testing.T) {
 	}
 }
 
-func TestStrangeSubjectsAreRefused(t *testing.T) {
+func TestInvalidSubjectsAreRefused(t *testing.T) {
 	s := Subjects{}
 	for subject, parse := range map[string]func(string) error{
 		"":                                        func(x string) error { _, _, err := s.ParseAgent(x); return err },
@@ -82,12 +82,12 @@ func TestStrangeSubjectsAreRefused(t *testing.T) {
 		"others.prompt.assistant.default.a1":      func(x string) error { _, err := ParsePrompt(x); return err },
 	} {
 		if err := parse(subject); err == nil || AsError(err).Code != BadAddress {
-			t.Errorf("%q: %v", subject, err)
+			t.Errorf("%q: got error %v, want %s", subject, err, BadAddress)
 		}
 	}
 	_, a, err := s.ParseInbox("reprise.inq.0.in.default.assistant.a1")
 	if a != testAgent || err == nil || !strings.Contains(err.Error(), "publish to reprise.in.default.assistant.a1") {
-		t.Errorf("a wrong partition must name the right subject: %v, %v", a, err)
+		t.Errorf("wrong partition: got %v, error %v, want the valid subject in the error", a, err)
 	}
 }
 
@@ -101,21 +101,21 @@ func TestAllowReply(t *testing.T) { // A104
 	for _, s := range []Subjects{{}, {Root: "prod"}, {Root: "eu.prod"}} {
 		for _, subject := range allowed {
 			if err := s.AllowReply("acme", subject); err != nil {
-				t.Errorf("root %q: %q refused: %v", s.Root, subject, err)
+				t.Errorf("root %q: %q: got error %v, want none", s.Root, subject, err)
 			}
 		}
 		for _, subject := range append(refused, s.root(), s.root()+".in.a.b.c") {
 			if err := s.AllowReply("acme", subject); err == nil || AsError(err).Code != ForbiddenReply {
-				t.Errorf("root %q: %q allowed: %v", s.Root, subject, err)
+				t.Errorf("root %q: %q: got error %v, want %s", s.Root, subject, err, ForbiddenReply)
 			}
 		}
 	}
 	if err := (Subjects{}).AllowReply("", "prod.x"); err != nil {
-		t.Errorf("prod is not ours here: %v", err)
+		t.Errorf("prod.x with the default root: got error %v, want none", err)
 	}
 }
 
-// What is somebody else's gets no answers, whoever asks for them.
+// No answers are sent to a reply subject of another tenant or user.
 func TestRepliesOfTenants(t *testing.T) { // A104
 	s := Subjects{}
 	own := s.Replies("acme", "ann") + ".x"
@@ -143,7 +143,7 @@ func TestRepliesOfTenants(t *testing.T) { // A104
 			"asked": {s.AllowReply(c.tenant, c.subject), c.asked},
 		} {
 			if (got.err == nil) != got.want || got.err != nil && AsError(got.err).Code != ForbiddenReply {
-				t.Errorf("%s, for %q, %s: %v", c.subject, c.tenant, what, got.err)
+				t.Errorf("%s, for %q, %s: got error %v, want allowed: %t", c.subject, c.tenant, what, got.err, got.want)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func TestRepliesOfTenants(t *testing.T) { // A104
 		"$SRV.PING": "", "agents.prompt.x": "", "": "",
 	} {
 		if got := s.TenantAt(subject); got != tenant {
-			t.Errorf("%s is of %q, want %q", subject, got, tenant)
+			t.Errorf("tenant of %s: got %q, want %q", subject, got, tenant)
 		}
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-func TestCommandsCrossTheWire(t *testing.T) {
+// Every command is unpacked as it was packed, with all fields set and with none.
+func TestPackedCommandsRoundTrip(t *testing.T) {
 	for _, zero := range Commands() {
 		name, typ := zero.CommandType(), reflect.TypeOf(zero)
 		v := reflect.New(typ).Elem()
@@ -18,18 +19,18 @@ func TestCommandsCrossTheWire(t *testing.T) {
 		}
 		got, err := UnpackCommand(name, b)
 		if err != nil || !reflect.DeepEqual(got, c) {
-			t.Errorf("%s came as %+v, %v; sent %+v", name, got, err, c)
+			t.Errorf("%s: got %+v, error %v, want %+v", name, got, err, c)
 		}
 		empty := reflect.New(typ).Elem().Interface().(Command)
 		if b, err = PackCommand(empty); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := UnpackCommand(name, b); err != nil || !reflect.DeepEqual(got, empty) {
-			t.Errorf("%s came as %+v, %v; sent nothing", name, got, err)
+			t.Errorf("%s without fields: got %+v, error %v, want %+v", name, got, err, empty)
 		}
 	}
 	if _, err := UnpackCommand("dance", nil); err == nil {
-		t.Error("a command of no type was read")
+		t.Error("unknown command: got no error, want one")
 	}
 }
 
@@ -39,13 +40,13 @@ func FuzzUnpackCommand(f *testing.F) {
 	f.Add("task", bytes.Repeat([]byte{0x81}, 100))
 	f.Fuzz(func(t *testing.T, commandType string, b []byte) {
 		if c, err := UnpackCommand(commandType, b); err == nil && c.CommandType() != commandType {
-			t.Errorf("%q was read as %q", commandType, c.CommandType())
+			t.Errorf("type: got %q, want %q", c.CommandType(), commandType)
 		}
 	})
 }
 
-// A field that a newer node adds is dropped, except from a command, which might mean
-// something else without it.
+// An unknown field of a newer version is ignored, except in a command, whose meaning might depend
+// on it.
 func TestFieldsOfANewerVersion(t *testing.T) {
 	newer := struct {
 		ID   string `json:"id"`
@@ -57,9 +58,9 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 	}
 	var known Interrupt
 	if err := UnpackKnown(b, &known); err != nil || known.ID != newer.ID {
-		t.Errorf("the known fields are %+v, %v", known, err)
+		t.Errorf("known fields: got %+v, error %v", known, err)
 	}
 	if c, err := UnpackCommand("interrupt", b); err == nil {
-		t.Errorf("it was read as %+v", c)
+		t.Errorf("command with an unknown field: got %+v, want an error", c)
 	}
 }

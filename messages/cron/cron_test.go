@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // the cases name zones
+	_ "time/tzdata" // for the zones of the cases
 )
 
-// next is the times after from, in the zone.
+// next returns the n times after from, in the zone.
 func next(t *testing.T, line, zone, from string, n int) (list string) {
 	t.Helper()
 	c, err := Parse(line, zone)
@@ -48,12 +48,12 @@ func TestNext(t *testing.T) {
 		{"0 9 29 2 *", "", "2026-11-21T00:00:00Z", "29T09:00Z 29T09:00Z 29T09:00Z"},
 	} {
 		if got := next(t, tc.line, tc.zone, tc.from, 3); got != tc.want {
-			t.Errorf("%q in %q after %s: %s, want %s", tc.line, tc.zone, tc.from, got, tc.want)
+			t.Errorf("%q in %q after %s: got %s, want %s", tc.line, tc.zone, tc.from, got, tc.want)
 		}
 	}
 }
 
-// Whatever clocks do, a line that names one time of the day comes once a day.
+// A line that names one time of the day fires once a day, also when clocks change.
 func TestOnceADay(t *testing.T) {
 	for _, zone := range strings.Fields(`UTC Europe/Berlin Europe/Dublin America/New_York America/Havana America/Santiago Africa/Cairo
 		Africa/Casablanca Asia/Beirut Asia/Kathmandu Australia/Lord_Howe Antarctica/Troll`) {
@@ -66,7 +66,7 @@ func TestOnceADay(t *testing.T) {
 			for day := range 365 {
 				at = c.Next(at).In(c.zone)
 				if at.YearDay() != day+1 {
-					t.Fatalf("%q in %s comes at %s, not on day %d", line, zone, at, day+1)
+					t.Fatalf("%q in %s: got %s, want a time on day %d", line, zone, at, day+1)
 				}
 			}
 		}
@@ -98,18 +98,18 @@ func TestParseRefuses(t *testing.T) { // A102
 		"99999999999999999 * * * * ": "field 1",
 	} {
 		_, err := Parse(line, "")
-		refuses(t, line, err, want)
+		wantRefusal(t, line, err, want)
 	}
 	for _, zone := range []string{"Berlin", "Local", "../etc/passwd", "europe/berlin "} {
 		_, err := Parse("@daily", zone)
-		refuses(t, zone, err, "IANA")
+		wantRefusal(t, zone, err, "IANA")
 	}
 }
 
-func refuses(t *testing.T, text string, err error, want string) {
+func wantRefusal(t *testing.T, text string, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%q: %v, want %q", text, err, want)
+		t.Errorf("%q: got error %v, want %q", text, err, want)
 	}
 }
 
@@ -125,7 +125,7 @@ func FuzzNext(f *testing.F) {
 		for range 5 {
 			at := c.Next(from)
 			if !at.After(from) {
-				t.Fatalf("%q: %s comes after %s", line, at, from)
+				t.Fatalf("%q: got %s, want a time after %s", line, at, from)
 			}
 			from = at
 		}

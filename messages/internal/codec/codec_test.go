@@ -13,23 +13,23 @@ func TestDepthLimit(t *testing.T) { // A102
 		nested := func(depth int) []byte { return append(bytes.Repeat([]byte{code}, depth), 0xc0) }
 		if code == 0x91 {
 			if err := Unmarshal(nested(MaxDepth), new(any), false); err != nil {
-				t.Errorf("%d levels refused: %v", MaxDepth, err)
+				t.Errorf("%d levels: got error %v, want none", MaxDepth, err)
 			}
 		}
 		for _, depth := range []int{MaxDepth + 1, 1 << 20} {
 			if err := Unmarshal(nested(depth), new(any), false); err == nil {
-				t.Errorf("%d levels of 0x%02x were read", depth, code)
+				t.Errorf("%d levels of 0x%02x: got no error, want one", depth, code)
 			}
 		}
 	}
 	for depth, want := range map[int]bool{MaxDepth: true, MaxDepth + 1: false} {
 		if err := CheckJSONDepth([]byte(strings.Repeat(`[{"[":`, depth/2) + strings.Repeat("[", depth%2))); (err == nil) != want {
-			t.Errorf("%d levels of JSON: %v", depth, err)
+			t.Errorf("%d levels of JSON: got error %v, want accepted: %t", depth, err, want)
 		}
 	}
 }
 
-// The head of every value is one that the library, too, has written.
+// CheckMsgpack accepts every kind of value that the library writes, at its exact length only.
 func TestCheckMsgpack(t *testing.T) {
 	for _, v := range []any{
 		nil, true, 1, -1, 200, -200, 70000, -70000, uint64(1) << 63, -1 << 40, float32(1.5), 1.5, time.Unix(0, 1), time.Unix(1<<40, 1),
@@ -42,16 +42,16 @@ func TestCheckMsgpack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := CheckMsgpack(b); err != nil {
-			t.Errorf("%.20x: %v", b, err)
+			t.Errorf("%.20x: got error %v, want none", b, err)
 		}
 		for _, wrong := range [][]byte{b[:len(b)-1], append(bytes.Clone(b), 0xc0)} {
 			if CheckMsgpack(wrong) == nil {
-				t.Errorf("%.20x of another length was accepted", b)
+				t.Errorf("%.20x with another length: got no error, want one", b)
 			}
 		}
 	}
 	if err := CheckMsgpack([]byte{0xc1}); err == nil {
-		t.Error("0xc1 begins a value")
+		t.Error("0xc1: got no error, want one")
 	}
 }
 
@@ -63,7 +63,7 @@ func manyKeys(n int) map[int]bool {
 	return m
 }
 
-// Times are in UTC wherever they are in what Unmarshal reads, also below a struct of the same type.
+// Unmarshal returns times in UTC at every depth, also in a struct nested in its own type.
 func TestTimesAreUTC(t *testing.T) {
 	was := time.Local
 	time.Local = time.FixedZone("somewhere", 3600)
@@ -80,14 +80,14 @@ func TestTimesAreUTC(t *testing.T) {
 	}
 	var got node
 	if err := Unmarshal(b, &got, true); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v", *got.Below[0].At, err)
+		t.Errorf("got %+v, error %v, want %+v", *got.Below[0].At, err, at)
 	}
 }
 
 func TestObject(t *testing.T) {
 	got, err := Object([]byte(` {"a":1,"b":{"c":[2]}} `))
 	if err != nil || len(got) != 2 || string(got["b"]) != `{"c":[2]}` {
-		t.Errorf("got %s, %v", got, err)
+		t.Errorf("got %s, error %v", got, err)
 	}
 	for object, want := range map[string]string{
 		`{"a":1,"a":2}`: `names "a" twice`,
@@ -97,7 +97,7 @@ func TestObject(t *testing.T) {
 		`{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}`: "deeper",
 	} {
 		if _, err := Object([]byte(object)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.30s: %v, want %s", object, err, want)
+			t.Errorf("%.30s: got error %v, want %s", object, err, want)
 		}
 	}
 }

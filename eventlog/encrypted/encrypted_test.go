@@ -24,7 +24,7 @@ var (
 	bob = logtest.Agent("bob")
 )
 
-// key is a wrapping key made of one byte.
+// key returns a wrapping key whose bytes are all b.
 func key(b byte) (k encrypted.Key) {
 	for i := range k {
 		k[i] = b
@@ -49,7 +49,7 @@ func TestLog(t *testing.T) {
 
 const secret = "the launch code is 4711"
 
-// entry is a frame that holds the secret in an event and in its cause.
+// entry returns an entry with the secret in an event and in its cause.
 func entry(t *testing.T, a messages.AgentID, tail eventlog.Tail) eventlog.Entry {
 	e := logtest.Entry(t, a, tail, messages.InputAccepted{Input: "u1", Content: messages.TextContent(secret)}, messages.CommandNoop{Reason: secret})
 	e.Frame.Cause = messages.Cause{Type: "input", ID: "u1", Endpoint: "in", By: "carol " + secret, Account: secret, Reason: secret}
@@ -66,7 +66,7 @@ func read(log eventlog.Reader, a messages.AgentID) (frames []*messages.Frame, er
 	return frames, nil
 }
 
-// raw is what an agent's log holds in the wrapped log.
+// raw returns an agent's frames as the wrapped log stores them.
 func raw(t *testing.T, log eventlog.Reader, a messages.AgentID) []*messages.Frame {
 	t.Helper()
 	frames, err := read(log, a)
@@ -76,7 +76,9 @@ func raw(t *testing.T, log eventlog.Reader, a messages.AgentID) []*messages.Fram
 	return frames
 }
 
-func TestFramesComeBack(t *testing.T) {
+// Frames are read as they were appended, and are stored encrypted. Appending an entry twice stores it
+// once.
+func TestFramesRoundTrip(t *testing.T) {
 	inner := memlog.New()
 	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
 	e := entry(t, ada, eventlog.Tail{})
@@ -85,14 +87,14 @@ func TestFramesComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := log.Append(ctx, e); err != nil || again != tail {
-		t.Errorf("the same entry again: %+v, %v, was %+v", again, err, tail)
+		t.Errorf("same entry again: got %+v, error %v, want %+v", again, err, tail)
 	}
 	if _, err := log.Append(ctx, entry(t, ada, tail)); err != nil {
 		t.Fatal(err)
 	}
 	frames, err := read(log, ada)
 	if err != nil || len(frames) != 2 {
-		t.Fatal(len(frames), err)
+		t.Fatalf("frames: got %d, error %v, want 2", len(frames), err)
 	}
 	got := *frames[0]
 	got.KeyID, got.Time = "", e.Frame.Time
@@ -101,17 +103,18 @@ func TestFramesComeBack(t *testing.T) {
 	}
 	for _, f := range raw(t, inner, ada) {
 		if !f.Encrypted() || f.KeyID == "" || strings.Contains(fmt.Sprintf("%+v", f), "launch") {
-			t.Errorf("in the wrapped log stands %+v", f)
+			t.Errorf("stored frame: got %+v, want it encrypted", f)
 		}
 		for _, ev := range f.Events {
 			if bytes.Contains(ev.(messages.EncryptedEvent).Data, []byte("launch")) {
-				t.Errorf("%s is plain", ev.EventType())
+				t.Errorf("stored %s: got plain data, want it encrypted", ev.EventType())
 			}
 		}
 	}
 }
 
-func TestEndsAndOwnersStayClear(t *testing.T) { // A108
+// Events that end an agent or name its owner are not encrypted.
+func TestPublicEventsAreNotEncrypted(t *testing.T) { // A108
 	inner := memlog.New()
 	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
 	var tail eventlog.Tail
@@ -121,16 +124,18 @@ func TestEndsAndOwnersStayClear(t *testing.T) { // A108
 			t.Fatal(err)
 		}
 	}
-	var clear []bool
+	var plain []bool
 	for _, f := range raw(t, inner, ada) {
-		clear = append(clear, !f.Encrypted())
+		plain = append(plain, !f.Encrypted())
 	}
-	if fmt.Sprint(clear) != "[false true true]" {
-		t.Errorf("clear are %v", clear)
+	if fmt.Sprint(plain) != "[false true true]" {
+		t.Errorf("plain frames: got %v, want [false true true]", plain)
 	}
 }
 
-func TestWhatWasPlainStaysReadable(t *testing.T) {
+// Data that was stored before encryption was switched on can be read after it. Without a key,
+// encrypted frames are reported as damaged.
+func TestPlainDataStaysReadable(t *testing.T) {
 	inner, bucket := memlog.New(), &encrypted.Memory{}
 	plain := encrypted.New(inner, nil)
 	tail, err := plain.Append(ctx, entry(t, ada, eventlog.Tail{}))
@@ -139,7 +144,7 @@ func TestWhatWasPlainStaysReadable(t *testing.T) {
 	}
 	blob, err := plain.PutBlob(ctx, ada, strings.NewReader(secret))
 	if err != nil || blob.Stored != "" {
-		t.Fatal(blob, err)
+		t.Fatalf("plain blob: got %+v, error %v", blob, err)
 	}
 	if err := plain.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
 		t.Fatal(err)
@@ -149,18 +154,18 @@ func TestWhatWasPlainStaysReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if frames, err := read(log, ada); err != nil || len(frames) != 2 {
-		t.Error(len(frames), err)
+		t.Errorf("frames: got %d, error %v, want 2", len(frames), err)
 	}
 	if got := contents(t, log, ada, blob); got != secret {
-		t.Errorf("the blob holds %q", got)
+		t.Errorf("blob: got %q, want %q", got, secret)
 	}
 	if got, err := log.Snapshot(ctx, ada, "s"); err != nil || string(got) != secret {
-		t.Errorf("the snapshot holds %q, %v", got, err)
+		t.Errorf("snapshot: got %q, error %v, want %q", got, err, secret)
 	}
 	frames, err := read(plain, ada)
 	var damage *eventlog.DamageError
 	if len(frames) != 1 || !errors.Is(err, encrypted.ErrOff) || !errors.As(err, &damage) || damage.Event != 3 {
-		t.Errorf("without a key: %d frames, %v", len(frames), err)
+		t.Errorf("without a key: got %d frames, error %v, want 1 and damage at event 3", len(frames), err)
 	}
 }
 
@@ -178,6 +183,8 @@ func contents(t *testing.T, log eventlog.Blobs, a messages.AgentID, b messages.B
 	return string(got)
 }
 
+// Once a key is shredded, its agent's frames, blobs and snapshots cannot be read, and other agents
+// are not affected. An agent created again has a new key.
 func TestShredded(t *testing.T) { // A108
 	inner, bucket := memlog.New(), &encrypted.Memory{}
 	k := keys(t, bucket, key(1))
@@ -196,54 +203,54 @@ func TestShredded(t *testing.T) { // A108
 	if err := log.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Tail(ctx, ada); err != nil { // it has the old key in memory
+	if _, err := other.Tail(ctx, ada); err != nil { // caches the old key
 		t.Fatal(err)
 	}
 	old := raw(t, inner, ada)[0].KeyID
 	no := func(context.Context) (bool, error) { return false, nil }
 	yes := func(context.Context) (bool, error) { return true, nil }
 	if had, err := k.Shred(ctx, ada, no); had || err != nil {
-		t.Error(had, err)
+		t.Errorf("shred, not confirmed: got %t, error %v, want false", had, err)
 	}
 	if _, err := read(log, ada); err != nil {
-		t.Error("the key of somebody else was erased:", err)
+		t.Errorf("read after a shred that was not confirmed: got error %v, want none", err)
 	}
 	if had, err := k.Shred(ctx, ada, yes); !had || err != nil {
-		t.Fatal(had, err)
+		t.Fatalf("shred: got %t, error %v, want true", had, err)
 	}
 	if had, err := k.Shred(ctx, ada, yes); had || err != nil {
-		t.Error("a second time:", had, err)
+		t.Errorf("second shred: got %t, error %v, want false", had, err)
 	}
 	if _, err := read(log, ada); !errors.Is(err, encrypted.ErrNoKey) {
-		t.Error(err)
+		t.Errorf("frames: got error %v, want %v", err, encrypted.ErrNoKey)
 	}
 	if _, err := log.Blob(ctx, ada, blob); messages.AsError(err).Code != messages.Damaged {
-		t.Error(err)
+		t.Errorf("blob: got error %v, want %s", err, messages.Damaged)
 	}
 	if got, err := log.Snapshot(ctx, ada, "s"); got != nil || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("snapshot: got %q, error %v, want none", got, err)
 	}
 	if _, err := read(log, bob); err != nil {
-		t.Error("the neighbour:", err)
+		t.Errorf("frames of another agent: got error %v, want none", err)
 	}
-	// Whoever has read ahead of a delete is told so, and not of damage.
-	var held []eventlog.Stored
+	// Messages that were read before the delete report ErrShredded, not damage.
+	var early []eventlog.Stored
 	for s, err := range log.ReadShard(ctx, int(ada.Partition())%log.Shards(), 0) {
 		if err != nil || s.Agent == (messages.AgentID{}) {
 			break
 		}
-		held = append(held, s)
+		early = append(early, s)
 	}
-	why := func() (err error) {
-		for _, s := range held {
+	frame := func() (err error) {
+		for _, s := range early {
 			if s.Agent == ada {
 				_, err = s.Frame()
 			}
 		}
 		return err
 	}
-	if err := why(); !errors.Is(err, encrypted.ErrNoKey) {
-		t.Error("a key that is lost:", err)
+	if err := frame(); !errors.Is(err, encrypted.ErrNoKey) {
+		t.Errorf("frame without a key: got error %v, want %v", err, encrypted.ErrNoKey)
 	}
 	if tail, err = inner.Append(ctx, logtest.Encode(t, logtest.Entry(t, ada, tail, messages.AgentDeleted{}))); err != nil {
 		t.Fatal(err)
@@ -252,10 +259,10 @@ func TestShredded(t *testing.T) { // A108
 		t.Fatal(err)
 	}
 	var damage *eventlog.DamageError
-	if err := why(); !errors.Is(err, messages.ErrShredded) || errors.As(err, &damage) {
-		t.Error("what was deleted:", err)
+	if err := frame(); !errors.Is(err, messages.ErrShredded) || errors.As(err, &damage) {
+		t.Errorf("frame of the deleted agent: got error %v, want %v", err, messages.ErrShredded)
 	}
-	// A new life has a new key, also at a node that knew the old one.
+	// The agent created again has a new key, also at a node that cached the old one.
 	if _, err := other.Tail(ctx, ada); err != nil {
 		t.Fatal(err)
 	}
@@ -263,39 +270,40 @@ func TestShredded(t *testing.T) { // A108
 		t.Fatal(err)
 	}
 	if all := raw(t, inner, ada); all[len(all)-1].KeyID == old {
-		t.Error("a new life is encrypted with the key of the old one")
+		t.Errorf("key of the new agent: got the old one %s, want another", old)
 	}
 }
 
-// away is a log that cannot tell what stands at a place.
-type away struct{ eventlog.Log }
+// unavailable is a log whose FrameAt fails.
+type unavailable struct{ eventlog.Log }
 
-func (away) FrameAt(context.Context, messages.AgentID, uint64) (eventlog.Recorded, error) {
+func (unavailable) FrameAt(context.Context, messages.AgentID, uint64) (eventlog.Recorded, error) {
 	return eventlog.Recorded{}, fmt.Errorf("read: %w", eventlog.ErrUnavailable)
 }
 
-// Whether an agent has been deleted is not guessed: as long as the log cannot tell,
-// a frame without a key is neither damaged nor gone.
-func TestAKeyThatIsGoneWhileTheLogIsAway(t *testing.T) { // A30, A108
+// While the log is unavailable, a frame without a key is reported as neither damaged nor deleted,
+// since the log decides which it is.
+func TestMissingKeyWhileLogUnavailable(t *testing.T) { // A30, A108
 	bucket, inner := &encrypted.Memory{}, memlog.New()
 	k := keys(t, bucket, key(1))
 	if _, err := encrypted.New(inner, k).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
 		t.Fatal(err)
 	}
 	if had, err := k.Shred(ctx, ada, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
-		t.Fatal(had, err)
+		t.Fatalf("shred: got %t, error %v, want true", had, err)
 	}
 	damage := new(eventlog.DamageError)
 	fresh := func() *encrypted.Keys { return keys(t, bucket, key(1)) }
-	if _, err := read(encrypted.New(away{inner}, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
-		t.Error("while the log is away:", err)
+	if _, err := read(encrypted.New(unavailable{inner}, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
+		t.Errorf("log unavailable: got error %v, want %v alone", err, eventlog.ErrUnavailable)
 	}
 	if _, err := read(encrypted.New(inner, fresh()), ada); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) {
-		t.Error("when it is back:", err)
+		t.Errorf("log available: got error %v, want damage and %v", err, encrypted.ErrNoKey)
 	}
 }
 
-func TestSnapshotsAndBlobsAreBound(t *testing.T) {
+// A snapshot is stored encrypted and can be read under its own name only.
+func TestSnapshotsAreBoundToTheirName(t *testing.T) {
 	inner := memlog.New()
 	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
 	if err := log.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
@@ -303,16 +311,16 @@ func TestSnapshotsAndBlobsAreBound(t *testing.T) {
 	}
 	stored, err := inner.Snapshot(ctx, ada, "s")
 	if err != nil || bytes.Contains(stored, []byte("launch")) {
-		t.Errorf("%q, %v", stored, err)
+		t.Errorf("stored snapshot: got %q, error %v, want it encrypted", stored, err)
 	}
 	if got, err := log.Snapshot(ctx, ada, "s"); string(got) != secret || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("snapshot: got %q, error %v, want %q", got, err, secret)
 	}
 	if err := inner.PutSnapshot(ctx, ada, "t", stored); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := log.Snapshot(ctx, ada, "t"); got != nil || err != nil {
-		t.Errorf("under another name: %q, %v", got, err)
+		t.Errorf("under another name: got %q, error %v, want none", got, err)
 	}
 }
 
@@ -328,10 +336,10 @@ func TestBlobs(t *testing.T) { // A36
 		}
 		again, err := log.PutBlob(ctx, ada, strings.NewReader(whole))
 		if err != nil || again != b || b.SHA256 != messages.DigestOf([]byte(whole)) || b.Size != int64(size) {
-			t.Errorf("%d: %+v, then %+v, %v", size, b, again, err)
+			t.Errorf("%d bytes: got %+v, then %+v, error %v", size, b, again, err)
 		}
 		if got := contents(t, log, ada, b); got != whole {
-			t.Errorf("%d bytes came back as %d", size, len(got))
+			t.Errorf("blob of %d bytes: got %d other bytes", size, len(got))
 		}
 		for kept, err := range inner.ListBlobs(ctx, ada) {
 			if err != nil {
@@ -340,9 +348,9 @@ func TestBlobs(t *testing.T) { // A36
 			if kept.SHA256 == b.Kept() {
 				stored := contents(t, inner, ada, kept)
 				if strings.Contains(stored, "launch") {
-					t.Errorf("%d: the blob is plain", size)
+					t.Errorf("stored blob of %d bytes: got plain data, want it encrypted", size)
 				}
-				spoil(t, log, inner, b, stored)
+				wantDamaged(t, log, inner, b, stored)
 			}
 		}
 	}
@@ -351,20 +359,20 @@ func TestBlobs(t *testing.T) { // A36
 		n++
 	}
 	if n != 7 {
-		t.Errorf("%d blobs are stored", n)
+		t.Errorf("stored blobs: got %d, want 7", n)
 	}
 }
 
-// spoil puts changed forms of a stored blob in its place and reads each.
-func spoil(t *testing.T, log *encrypted.Log, inner eventlog.Log, b messages.Blob, stored string) {
+// wantDamaged stores changed forms of a blob and checks that each is read as damaged.
+func wantDamaged(t *testing.T, log *encrypted.Log, inner eventlog.Log, b messages.Blob, stored string) {
 	t.Helper()
 	const head, encryptedSegment = 24, 64<<10 + 16
 	flipped := []byte(stored)
 	flipped[len(flipped)-1] ^= 1
-	changed := map[string]string{"a bit": string(flipped), "the end": stored[:len(stored)-1], "all": stored[:10]}
+	changed := map[string]string{"one bit": string(flipped), "last byte removed": stored[:len(stored)-1], "cut to 10 bytes": stored[:10]}
 	if body := stored[head:]; len(body) > 2*encryptedSegment {
-		changed["the order"] = stored[:head] + body[encryptedSegment:2*encryptedSegment] + body[:encryptedSegment] + body[2*encryptedSegment:]
-		changed["the first"] = stored[:head] + body[encryptedSegment:]
+		changed["segments swapped"] = stored[:head] + body[encryptedSegment:2*encryptedSegment] + body[:encryptedSegment] + body[2*encryptedSegment:]
+		changed["first segment removed"] = stored[:head] + body[encryptedSegment:]
 	}
 	for what, bytes := range changed {
 		other, err := inner.PutBlob(ctx, ada, strings.NewReader(bytes))
@@ -376,7 +384,7 @@ func spoil(t *testing.T, log *encrypted.Log, inner eventlog.Log, b messages.Blob
 		if r, err := log.Blob(ctx, ada, forged); err == nil {
 			_, err = io.ReadAll(r)
 			if err == nil || messages.AsError(err).Code != messages.Damaged {
-				t.Errorf("%d bytes, %s changed: %v", b.Size, what, err)
+				t.Errorf("%d bytes, %s: got error %v, want %s", b.Size, what, err, messages.Damaged)
 			}
 		}
 		if err := inner.RemoveBlobs(ctx, ada, other.SHA256); err != nil {
@@ -391,16 +399,16 @@ func TestWrongWrappingKey(t *testing.T) {
 	names, _ := bucket.List(ctx)
 	_, err := encrypted.Open(ctx, bucket, key(2))
 	if err == nil || !strings.Contains(err.Error(), key(1).ID()) || !strings.Contains(err.Error(), key(2).ID()) {
-		t.Error(err)
+		t.Errorf("open: got error %v, want both key ids", err)
 	}
 	if strings.Contains(fmt.Sprint(err), hex.EncodeToString([]byte{1, 1, 1})) {
-		t.Error("the error shows the key")
+		t.Errorf("open: got error %v, want no key in it", err)
 	}
 	if after, _ := bucket.List(ctx); fmt.Sprint(after) != fmt.Sprint(names) {
-		t.Errorf("the bucket held %v and holds %v", names, after)
+		t.Errorf("bucket: got %v, want %v", after, names)
 	}
 	if ids, err := encrypted.WrappingKeys(ctx, bucket); err != nil || fmt.Sprint(ids) != fmt.Sprint([]string{key(1).ID()}) {
-		t.Error(ids, err)
+		t.Errorf("wrapping keys: got %v, error %v, want %s", ids, err, key(1).ID())
 	}
 }
 
@@ -413,24 +421,24 @@ func TestRotate(t *testing.T) {
 		}
 	}
 	both := keys(t, bucket, key(2), key(1))
-	if _, err := read(encrypted.New(inner, both), ada); err != nil { // which wraps its key again
+	if _, err := read(encrypted.New(inner, both), ada); err != nil { // wraps the key again
 		t.Fatal(err)
 	}
 	if n, err := both.Rotate(ctx); n != 1 || err != nil {
-		t.Errorf("wrapped %d, %v", n, err)
+		t.Errorf("rotate: got %d, error %v, want 1", n, err)
 	}
 	if _, err := encrypted.Open(ctx, bucket, key(1)); err == nil {
-		t.Error("the old key is still the store's")
+		t.Error("open with the old key: got no error, want one")
 	}
 	log := encrypted.New(inner, keys(t, bucket, key(2)))
 	for _, a := range []messages.AgentID{ada, bob} {
 		if _, err := read(log, a); err != nil {
-			t.Error(err)
+			t.Errorf("read %s: %v", a, err)
 		}
 	}
 }
 
-// revisionOf is that of ada's key; 0: there is none.
+// revisionOf returns the revision of ada's key, 0 without one.
 func revisionOf(t *testing.T, b encrypted.Bucket) uint64 {
 	t.Helper()
 	_, revision, err := encrypted.Copy(ctx, b, ada)
@@ -440,9 +448,9 @@ func revisionOf(t *testing.T, b encrypted.Bucket) uint64 {
 	return revision
 }
 
-// Whoever deletes an agent while its key is put back finds none to erase: it must
-// be gone all the same.
-func TestPutBackBesideADelete(t *testing.T) { // A108
+// A key that is put back while its agent is deleted does not stay in the bucket, although the delete
+// found no key to erase.
+func TestPutBackDuringDelete(t *testing.T) { // A108
 	from := &encrypted.Memory{}
 	log := encrypted.New(memlog.New(), keys(t, from, key(1)))
 	if _, err := log.Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
@@ -451,41 +459,41 @@ func TestPutBackBesideADelete(t *testing.T) { // A108
 	copied, revision, err := encrypted.Copy(ctx, from, ada)
 	marks, err2 := encrypted.Marks(ctx, from)
 	if revision == 0 || err != nil || err2 != nil || copied.Unwraps(key(1)) != nil || copied.Unwraps(key(2)) == nil {
-		t.Fatalf("%+v at %d, %v, %v", copied, revision, err, err2)
+		t.Fatalf("copy: got %+v at revision %d, errors %v and %v", copied, revision, err, err2)
 	}
 	lost := errors.New("the connection was lost")
-	type said struct {
+	type answer struct { // of mine
 		mine bool
 		err  error
 	}
 	for what, c := range map[string]struct {
-		said   []said
-		became encrypted.Put
-		there  bool
-		err    error
+		answers []answer
+		put     encrypted.Put
+		stored  bool
+		err     error
 	}{
-		"it lives on":               {[]said{{mine: true}, {mine: true}}, encrypted.Restored, true, nil},
-		"it was deleted":            {[]said{{}}, encrypted.Unused, false, nil},
-		"it is deleted meanwhile":   {[]said{{mine: true}, {}}, encrypted.Unused, false, nil},
-		"an error afterwards":       {[]said{{mine: true}, {err: lost}}, encrypted.Unused, false, lost},
-		"an error at the beginning": {[]said{{err: lost}}, encrypted.Unused, false, lost},
+		"agent exists":         {[]answer{{mine: true}, {mine: true}}, encrypted.Restored, true, nil},
+		"deleted before":       {[]answer{{}}, encrypted.Unused, false, nil},
+		"deleted meanwhile":    {[]answer{{mine: true}, {}}, encrypted.Unused, false, nil},
+		"error after the put":  {[]answer{{mine: true}, {err: lost}}, encrypted.Unused, false, lost},
+		"error before the put": {[]answer{{err: lost}}, encrypted.Unused, false, lost},
 	} {
 		to := &encrypted.Memory{}
 		p, err := encrypted.PutBack(ctx, to, marks)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within, cancel := context.WithCancel(ctx)
-		became, err := p.Put(within, copied, func(ctx context.Context) (bool, error) {
-			s := c.said[0]
-			if c.said = c.said[1:]; revisionOf(t, to) != 0 {
-				cancel() // what was begun is ended
+		putCtx, cancel := context.WithCancel(ctx)
+		put, err := p.Put(putCtx, copied, func(ctx context.Context) (bool, error) {
+			s := c.answers[0]
+			if c.answers = c.answers[1:]; revisionOf(t, to) != 0 {
+				cancel() // the put is completed after its context ends
 			}
 			return s.mine, errors.Join(s.err, ctx.Err())
 		})
 		cancel()
-		if there := revisionOf(t, to) != 0; became != c.became || there != c.there || !errors.Is(err, c.err) {
-			t.Errorf("%s: %d, there %v, %v", what, became, there, err)
+		if stored := revisionOf(t, to) != 0; put != c.put || stored != c.stored || !errors.Is(err, c.err) {
+			t.Errorf("%s: got %d, stored %t, error %v, want %d, stored %t, error %v", what, put, stored, err, c.put, c.stored, c.err)
 		}
 	}
 }
@@ -495,15 +503,15 @@ func TestParseKeys(t *testing.T) {
 	for _, text := range []string{hex.EncodeToString(k[:]), "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=", " BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc\n"} {
 		got, err := encrypted.ParseKeys(text)
 		if err != nil || len(got) != 1 || got[0] != k {
-			t.Errorf("%q: %v, %v", text, got, err)
+			t.Errorf("%q: got %v, error %v, want %v", text, got, err, k)
 		}
 	}
 	if got, err := encrypted.ParseKeys(hex.EncodeToString(k[:]) + "," + strings.Repeat("01", 32)); err != nil || len(got) != 2 || got[1] != key(1) {
-		t.Error(got, err)
+		t.Errorf("two keys: got %v, error %v, want the second of 01 bytes", got, err)
 	}
 	for _, text := range []string{"", "secret-word", strings.Repeat("01", 31), strings.Repeat("01", 33)} {
 		if got, err := encrypted.ParseKeys(text); err == nil || text != "" && strings.Contains(err.Error(), text) {
-			t.Errorf("%q: %v, %v", text, got, err)
+			t.Errorf("%q: got %v, error %v, want an error without the text", text, got, err)
 		}
 	}
 }

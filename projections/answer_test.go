@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// TestUsedBy sets the usage of every event that ends a model's call and reads it back.
+// UsedBy returns the usage and cost of every event that ends a model call.
 func TestUsedBy(t *testing.T) {
 	usage, cost := messages.Usage{Input: 3, Output: 5}, messages.Cost(7)
 	for _, zero := range messages.Events() {
@@ -19,7 +19,7 @@ func TestUsedBy(t *testing.T) {
 		f.Set(reflect.ValueOf(usage))
 		v.FieldByName("Cost").Set(reflect.ValueOf(cost))
 		if gotUsage, gotCost, _ := UsedBy(v.Interface().(messages.Event)); gotUsage != usage || gotCost != cost {
-			t.Errorf("%s used %+v, %d", zero.EventType(), gotUsage, gotCost)
+			t.Errorf("%s: got %+v, cost %d, want %+v, cost %d", zero.EventType(), gotUsage, gotCost, usage, cost)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestEffects(t *testing.T) { // A33, A43
 		messages.ToolUnknown{Turn: "t1", Call: "c2", Reason: "lost"},
 		messages.ToolStarted{Turn: "t1", Call: "c2", Tool: "refund", OnUnknown: messages.Pause, Key: "k2", Attempt: 2, Arguments: `{"order":9}`},
 		messages.ToolCompleted{Turn: "t1", Call: "c2", Output: "paid", By: "decision"},
-		messages.ToolCompleted{Turn: "t1", Call: "c1", Output: "late"}, // of nothing that is known: its own line
+		messages.ToolCompleted{Turn: "t1", Call: "c1", Output: "late"}, // its call has ended: an effect of its own
 	)
 	want := []Effect{
 		{N: 1, At: second(0), ToolCall: ToolCall{Turn: "t1", Step: 1, ID: "c1", Tool: "look", OnUnknown: messages.ReadOnly, Key: "k1", Arguments: `{"w":1}`, Attempt: 1, Outcome: CallFailed, Kind: "panic",
@@ -64,12 +64,12 @@ func TestEffectsEndWithTheirTurn(t *testing.T) { // A12, A42
 		messages.TurnAborted{Turn: "t1"},
 		messages.ToolRequested{Turn: "t11", Call: "c1", Tool: "a"}, // the same name again
 	)
-	var told []string
+	var outcomes []string
 	for _, e := range got {
-		told = append(told, string(e.ID)+" "+string(e.Outcome)+" "+e.By)
+		outcomes = append(outcomes, string(e.ID)+" "+string(e.Outcome)+" "+e.By)
 	}
-	if want := []string{"c1 skipped ", "c2 unknown ", "c3 denied timeout", "c4 skipped ", "c1 requested "}; !reflect.DeepEqual(told, want) {
-		t.Errorf("got  %q\nwant %q", told, want)
+	if want := []string{"c1 skipped ", "c2 unknown ", "c3 denied timeout", "c4 skipped ", "c1 requested "}; !reflect.DeepEqual(outcomes, want) {
+		t.Errorf("got  %q\nwant %q", outcomes, want)
 	}
 }
 
@@ -77,14 +77,14 @@ func TestEffectsKeptAsBlobs(t *testing.T) {
 	blob := &messages.Blob{SHA256: "x", Size: 1 << 20}
 	got := effectsOf(messages.ToolRequested{Turn: "t", Call: "c"}, messages.ToolCompleted{Turn: "t", Call: "c", Blob: blob})
 	if len(got) != 1 || got[0].OutputBytes != 1<<20 || got[0].Output != "" {
-		t.Errorf("got %+v", got)
+		t.Errorf("effects: got %+v, want one of %d bytes without output", got, blob.Size)
 	}
 	if got := effectsOf(messages.ToolRequested{Turn: "t", Call: "c"}, messages.AgentDeleted{}); len(got) != 0 {
-		t.Errorf("a deleted agent has %+v", got)
+		t.Errorf("effects of a deleted agent: got %+v, want none", got)
 	}
 }
 
-// A fold that goes on from the calls that were open tells the same of them.
+// A projection that continues from the open calls has the same effects as one that applied all events.
 func TestEffectsAfter(t *testing.T) { // A80
 	for seed := range uint64(40) {
 		events := randomStory(seed, 100)
@@ -107,11 +107,11 @@ func TestEffectsAfter(t *testing.T) { // A80
 		}
 		all := whole.List(messages.AgentID{})
 		if len(all) != len(rows) {
-			t.Fatalf("seed %d: %d calls in parts, %d in one", seed, len(rows), len(all))
+			t.Fatalf("seed %d: calls in parts: got %d, want %d", seed, len(rows), len(all))
 		}
 		for _, c := range all {
 			if !reflect.DeepEqual(c, rows[c.N]) {
-				t.Fatalf("seed %d\nwhole %+v\nparts %+v", seed, c, rows[c.N])
+				t.Fatalf("seed %d\ngot  %+v\nwant %+v", seed, rows[c.N], c)
 			}
 		}
 	}
@@ -134,16 +134,16 @@ func TestWhere(t *testing.T) {
 	}
 	for i, f := range append(yes, no...) {
 		if got := f.Admits(&e); got != (i < len(yes)) {
-			t.Errorf("%+v: %v", f, got)
+			t.Errorf("%+v: got %t, want %t", f, got, i < len(yes))
 		}
 	}
 	for _, arguments := range []string{"", "no json", `{"order":`, `{"x":"` + strings.Repeat("y", maxLeaf) + `"}`} {
 		if got := Leaves(arguments); strings.Contains(got, "=") {
-			t.Errorf("%.20q has %q", arguments, got)
+			t.Errorf("leaves of %.20q: got %q, want none", arguments, got)
 		}
 	}
 	deep := `{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,"y":[` + strings.Repeat("1,", 1<<16) + `1]}`
 	if got := Leaves(deep); len(got) > maxLeaves {
-		t.Errorf("%d bytes of leaves", len(got))
+		t.Errorf("leaves: got %d bytes, want at most %d", len(got), maxLeaves)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-var update = flag.Bool("update", false, "write the stories of testdata anew")
+var update = flag.Bool("update", false, "rewrite the stories in testdata")
 
 var story1 = []messages.Event{
 	messages.AgentCreated{Agent: "default/assistant/a1", By: "prompt"},
@@ -80,7 +80,8 @@ var story2 = []messages.Event{
 	messages.ApprovalForgotten{Tool: "refund"},
 }
 
-func TestReplayTellsTheStory(t *testing.T) {
+// The text of a replay is that of the files in testdata and has no control characters.
+func TestReplayText(t *testing.T) {
 	for path, events := range map[string][]messages.Event{"testdata/replay.txt": story1, "testdata/steered.txt": story2} {
 		var r Replay
 		var b strings.Builder
@@ -97,11 +98,11 @@ func TestReplayTellsTheStory(t *testing.T) {
 		}
 		want, err := os.ReadFile(path)
 		if err != nil || b.String() != string(want) {
-			t.Errorf("%v: the story differs from %s; run with -update and read it:\n%s", err, path, b.String())
+			t.Errorf("%s: error %v, or a difference (run with -update and review it)\ngot\n%swant\n%s", path, err, b.String(), want)
 		}
 		for _, line := range splitLines(b.String()) {
 			if line != Printable(line, 0) {
-				t.Errorf("%q would reach the terminal", line)
+				t.Errorf("line: got %q, want only printable text", line)
 			}
 		}
 	}

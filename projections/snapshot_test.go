@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// manyEvents are what n turns of an ordinary agent leave, and a turn that is
-// under way: every form of entry, and every mark.
+// manyEvents returns the events of n turns and of a running one, with every form of entry and every
+// mark.
 func manyEvents(n int) (events []messages.Event) {
 	long := strings.Repeat("word ", 40)
 	for i := range n {
@@ -29,7 +29,7 @@ func manyEvents(n int) (events []messages.Event) {
 			events = append(events, answer(turn, long), messages.TurnCompleted{Turn: turn})
 		}
 	}
-	for cut := range messages.EventNumber(2) { // the second one takes in the first
+	for cut := range messages.EventNumber(2) { // the second includes the first
 		events = append(events, messages.HistoryCompacted{Upto: 12 + 6*cut, Text: "what went before", How: "summary"})
 	}
 	return append(events, input("now", "hi"), started("tn", "now"), answer("tn", "", "a", "b", "large"), done("tn", "b", "B"),
@@ -41,6 +41,7 @@ func manyEvents(n int) (events []messages.Event) {
 		messages.TurnFailed{Turn: "tq"}, messages.TurnStarted{Turn: "tr", Continues: "tq"}, input("later", "and then"))
 }
 
+// restored returns h after writing and reading it.
 func restored(t testing.TB, h *History) *History {
 	t.Helper()
 	b, err := h.MarshalBinary()
@@ -54,8 +55,8 @@ func restored(t testing.TB, h *History) *History {
 	return back
 }
 
-// At every event a history that was stored and read is the one that was not, and
-// goes on as it does.
+// After every event a history that was written and read equals one that was not, and so it does
+// after later events.
 func TestHistoryBinary(t *testing.T) { // A27, A87
 	events := manyEvents(9)
 	live, stored := &History{}, &History{}
@@ -68,29 +69,29 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 		stored = restored(t, stored)
 		if lines(live) != lines(stored) || live.Digest("x") != restored(t, stored).Digest("x") || live.Size() != stored.Size() || live.Len() != stored.Len() ||
 			live.Omitted() != stored.Omitted() || live.compacted != stored.compacted {
-			t.Fatalf("after event %d\n%s\n%s", i+1, lines(live), lines(stored))
+			t.Fatalf("after event %d\ngot\n%s\nwant\n%s", i+1, lines(stored), lines(live))
 		}
 		size, blobs := 0, false
 		for _, item := range live.Items() {
 			size, blobs = size+sizeOf(item), blobs || item.HasBlob()
 		}
 		if live.HasBlobs() != blobs || stored.HasBlobs() != blobs {
-			t.Fatalf("after event %d the history has blobs: %v, %v, want %v", i+1, live.HasBlobs(), stored.HasBlobs(), blobs)
+			t.Fatalf("after event %d: blobs: got %t and %t, want %t", i+1, live.HasBlobs(), stored.HasBlobs(), blobs)
 		}
 		if live.Size() != size {
-			t.Fatalf("after event %d the size is %d, of the items %d", i+1, live.Size(), size)
+			t.Fatalf("after event %d: size: got %d, want %d", i+1, live.Size(), size)
 		}
 		again := *stored
 		again.digested, again.sum = live.digested, live.sum
 		if a, b := *live, again; !reflect.DeepEqual(a.entries, b.entries) || !reflect.DeepEqual(a.waiting, b.waiting) || !reflect.DeepEqual(a.open, b.open) || !reflect.DeepEqual(a.continued, b.continued) ||
 			!reflect.DeepEqual(a.removed, b.removed) || a.accepted != b.accepted || a.refused != b.refused {
-			t.Fatalf("after event %d\n%+v\n%+v", i+1, a, b)
+			t.Fatalf("after event %d\ngot  %+v\nwant %+v", i+1, b, a)
 		}
 	}
 }
 
-// Every field of a history and its parts is one that the binary form has, or is
-// known to be none of its business.
+// Every field of a history and its parts is listed here: either the binary form has it, or it is
+// derived.
 func TestHistoryBinaryHasAllFields(t *testing.T) {
 	for kind, known := range map[reflect.Type]string{
 		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued accepted refused removed shown plain digested sum",
@@ -107,11 +108,11 @@ func TestHistoryBinaryHasAllFields(t *testing.T) {
 		}
 	}
 	if plainCall >= 1<<formBits || noted<<formBits >= sameTurn {
-		t.Error("forms or marks have outgrown their bits")
+		t.Error("forms or marks do not fit their bits")
 	}
 }
 
-// A call that has more than a call's own fields keeps it.
+// A call with additional fields keeps them.
 func TestHistoryBinaryKeepsAllOfACall(t *testing.T) { // A87
 	of := reflect.TypeFor[messages.Item]()
 	for i := range of.NumField() {
@@ -126,29 +127,29 @@ func TestHistoryBinaryKeepsAllOfACall(t *testing.T) { // A87
 		default:
 			v.SetString("other")
 		}
-		h := told(messages.ModelCompleted{Turn: "t", Items: []messages.Item{item, item}})
+		h := historyOf(messages.ModelCompleted{Turn: "t", Items: []messages.Item{item, item}})
 		for n, e := range restored(t, h).entries[:2] {
 			if e.item == nil || !reflect.DeepEqual(*e.item, item) {
-				t.Errorf("with %s: entry %d is %+v, want %+v", of.Field(i).Name, n, e.item, item)
+				t.Errorf("with %s: entry %d: got %+v, want %+v", of.Field(i).Name, n, e.item, item)
 			}
 		}
 	}
 }
 
-// Texts of all sizes are read as they were, and those that stay when others go do not keep the
-// others in memory.
+// Texts of all sizes are read as they were written. Texts that remain after a compaction do not keep
+// the removed ones in memory.
 func TestHistoryBinaryOfTexts(t *testing.T) { // A27
 	var events []messages.Event
 	for i, size := range []int{0, 1, blockSize - 1, blockSize, blockSize + 1, 3 * blockSize, 7, blockSize / 2, blockSize/2 - 3, 1} {
 		turn := messages.TurnID(fmt.Sprint("t", i))
 		events = append(events, started(turn), answer(turn, strings.Repeat(string(rune('a'+i)), size), "c"), done(turn, "c", strings.Repeat("x", size)), messages.TurnCompleted{Turn: turn})
 	}
-	h := told(events...)
+	h := historyOf(events...)
 	if got, want := lines(restored(t, h)), lines(h); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 
-	h = told(ordinaryTurns(5000)...)
+	h = historyOf(ordinaryTurns(5000)...)
 	read := restored(t, h)
 	read.Apply(40_000, messages.HistoryCompacted{Upto: h.entries[len(h.entries)-5].n, Text: "what went before", How: "summary"})
 	var before, after runtime.MemStats
@@ -158,13 +159,13 @@ func TestHistoryBinaryOfTexts(t *testing.T) { // A27
 	read = nil
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if held := int64(before.HeapAlloc) - int64(after.HeapAlloc); held > 100<<10 {
-		t.Errorf("a history of 5 items that stood behind 20,000 holds %d bytes", held)
+	if size := int64(before.HeapAlloc) - int64(after.HeapAlloc); size > 100<<10 {
+		t.Errorf("bytes of a history of 5 items out of 20,000: got %d, want at most %d", size, 100<<10)
 	}
 	runtime.KeepAlive(h)
 }
 
-// ordinaryTurns are turns of four items.
+// ordinaryTurns returns the events of n turns of four items each.
 func ordinaryTurns(n int) (events []messages.Event) {
 	for i := range n {
 		turn, in, call := messages.TurnID(fmt.Sprint("t", i)), fmt.Sprint("u", i), messages.CallID(fmt.Sprint("call_", i))
@@ -185,15 +186,14 @@ func TestStateBinary(t *testing.T) { // A87
 			err = back.UnmarshalBinary(b)
 		}
 		if err != nil || !reflect.DeepEqual(s, back) {
-			t.Errorf("%s: %v, %+v, %+v", patch, err, s, back)
+			t.Errorf("%s: got %+v, error %v, want %+v", patch, back, err, s)
 		}
 	}
 }
 
-// Whatever the bytes hold, they are read or refused, and what was read can be
-// used.
+// Any bytes are either read or refused, and a history that was read can be used.
 func FuzzHistoryBinary(f *testing.F) {
-	b, err := told(manyEvents(4)...).MarshalBinary()
+	b, err := historyOf(manyEvents(4)...).MarshalBinary()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func FuzzHistoryBinary(f *testing.F) {
 		h.Digest()
 		back := restored(t, h)
 		if lines(h) != lines(back) {
-			t.Error("reads otherwise the second time")
+			t.Errorf("second read: got\n%s\nwant\n%s", lines(back), lines(h))
 		}
 		if s := (&State{}); s.UnmarshalBinary(b) == nil && !bytes.Equal(b, nil) {
 			s.JSON()
@@ -218,7 +218,7 @@ func FuzzHistoryBinary(f *testing.F) {
 
 // BenchmarkHistoryBinary stores and reads a history of 1,000 items.
 func BenchmarkHistoryBinary(b *testing.B) {
-	h := told(ordinaryTurns(250)...)
+	h := historyOf(ordinaryTurns(250)...)
 	stored, err := h.MarshalBinary()
 	if err != nil {
 		b.Fatal(err)
@@ -243,25 +243,24 @@ func BenchmarkHistoryBinary(b *testing.B) {
 	})
 }
 
-// A history holds references to what is kept beside the log, and its snapshot takes
-// no more memory than they do.
+// A snapshot of a history with many blobs takes the memory of their references only.
 func TestSnapshotOfManyBlobs(t *testing.T) { // A36
 	var h History
-	tell := func(ev messages.Event) { h.Apply(messages.EventNumber(h.Len()+1), ev) }
-	tell(started("t", "u"))
+	apply := func(ev messages.Event) { h.Apply(messages.EventNumber(h.Len()+1), ev) }
+	apply(started("t", "u"))
 	for i := range 1000 {
 		call := messages.CallID(fmt.Sprint("c", i))
-		tell(answer("t", "", call))
-		tell(messages.ToolCompleted{Turn: "t", Call: call, Blob: &messages.Blob{SHA256: messages.DigestOf([]byte(call)), Size: 1 << 20}})
+		apply(answer("t", "", call))
+		apply(messages.ToolCompleted{Turn: "t", Call: call, Blob: &messages.Blob{SHA256: messages.DigestOf([]byte(call)), Size: 1 << 20}})
 	}
 	if h.Size() < 1000<<20 {
-		t.Fatalf("the model is shown %d bytes", h.Size())
+		t.Fatalf("size: got %d, want at least %d", h.Size(), 1000<<20)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	restored(t, &h)
 	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
-		t.Errorf("a snapshot of %d references took %d bytes", h.Len(), took)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
+		t.Errorf("bytes for a snapshot of %d references: got %d, want at most %d", h.Len(), n, 32<<20)
 	}
 }

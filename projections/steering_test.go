@@ -18,44 +18,47 @@ func asked(turn messages.TurnID, inputs ...string) messages.Event {
 	return messages.ModelRequested{Turn: turn, Inputs: inputs}
 }
 
+// A steered input is added to the history with the model call that is sent it.
 func TestSteeredInputsEnterWithTheirModelCall(t *testing.T) { // A2
-	h := told(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"),
+	h := historyOf(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"),
 		steered("u5", "t2", "five"), steered("u6", "t2", "six"), steered("u7", "t2", "seven"))
 	before := h.Items()
 	expect(t, h, "2 t2 user: go", "4 t2 call c: f({})")
 	h.Apply(8, done("t2", "c", "ok"))
-	foretold := h.ItemsWith([]string{"u5", "u6", "u7", "nobody"})
+	predicted := h.ItemsWith([]string{"u5", "u6", "u7", "nobody"})
 	h.Apply(9, asked("t2", "u5", "u6", "u7"))
-	if got := h.Items(); !reflect.DeepEqual(got, foretold) {
-		t.Errorf("the request holds %v, was said to hold %v", got, foretold)
+	if got := h.Items(); !reflect.DeepEqual(got, predicted) {
+		t.Errorf("items: got %v, want %v of ItemsWith", got, predicted)
 	}
 	h.Apply(10, answer("t2", "all seen"))
 	expect(t, h, "2 t2 user: go", "4 t2 call c: f({})", "8 t2 result c: ok",
 		"9 t2 user: five", "9 t2 user: six", "9 t2 user: seven", "10 t2 assistant: all seen")
 	if len(before) != 2 || h.waiting != nil {
-		t.Errorf("what was given before is now %v; %d inputs are kept", before, len(h.waiting))
+		t.Errorf("got %d items in the slice returned before, %d waiting inputs, want 2 and none", len(before), len(h.waiting))
 	}
 }
 
+// A requeued input is added to the history with the turn that it starts.
 func TestRequeuedInputsEnterWithTheirOwnTurn(t *testing.T) { // A6
-	expect(t, told(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "done"), steered("u5", "t2", "late"),
+	expect(t, historyOf(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "done"), steered("u5", "t2", "late"),
 		messages.InputRequeued{Input: "u5", Turn: "t2"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}},
 		started("t8", "u5"), asked("t8", "u5")),
 		"2 t2 user: go", "4 t2 assistant: done", "8 t8 user: late")
 }
 
+// A steered input that no model call was sent is added at the end of its turn.
 func TestUnseenInputsStayWithTheirTurnsEnd(t *testing.T) { // A15
 	base := []messages.Event{input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"), steered("u5", "t2", "and this")}
 	interrupted := append(base[:5:5], messages.ToolFailed{Turn: "t2", Call: "c", Message: "interrupted"},
 		messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u5"}, By: "interrupt", Note: "the user interrupted"})
-	expect(t, told(interrupted...), "2 t2 aborted user: go", "4 t2 aborted call c: f({})", "6 t2 aborted result c: interrupted",
+	expect(t, historyOf(interrupted...), "2 t2 aborted user: go", "4 t2 aborted call c: f({})", "6 t2 aborted result c: interrupted",
 		"7 t2 aborted user: and this", "7 t2 aborted developer: the user interrupted")
 	failed := append(base[:5:5], messages.ToolSkipped{Turn: "t2", Call: "c", Reason: "failed"}, messages.TurnFailed{Turn: "t2", Inputs: []string{"u1", "u5"}})
-	expect(t, told(failed...), "2 t2 failed user: go", "4 t2 failed call c: f({})", "6 t2 failed result c: failed", "7 t2 failed user: and this")
+	expect(t, historyOf(failed...), "2 t2 failed user: go", "4 t2 failed call c: f({})", "6 t2 failed result c: failed", "7 t2 failed user: and this")
 }
 
 func TestTextsOfDenialsAndHooks(t *testing.T) { // A41, A62
-	h := told(input("u1", "go"), started("t2", "u1"), answer("t2", "", "a", "b"),
+	h := historyOf(input("u1", "go"), started("t2", "u1"), answer("t2", "", "a", "b"),
 		messages.ToolDenied{Turn: "t2", Call: "b", Message: "not today"}, messages.ToolDenied{Turn: "t2", Call: "a"},
 		messages.HookDecided{Turn: "t2", Hook: "h", Decision: "continue", Note: "mind the gap"},
 		messages.HookDecided{Turn: "t2", Hook: "h", Decision: "finish", Answer: "enough"},
@@ -63,10 +66,11 @@ func TestTextsOfDenialsAndHooks(t *testing.T) { // A41, A62
 	expect(t, h, "2 t2 user: go", "3 t2 call a: f({})", "3 t2 call b: f({})", "5 t2 result a: ", "4 t2 result b: not today",
 		"6 t2 developer: mind the gap", "7 t2 assistant: enough")
 	if want := len("go") + 2*len("{}") + len("not today") + len("mind the gap") + len("enough"); h.Size() != want {
-		t.Errorf("Size is %d, want %d", h.Size(), want)
+		t.Errorf("size: got %d, want %d", h.Size(), want)
 	}
 }
 
+// A cleared agent has the same views as a new one, and slices returned before do not change.
 func TestClearedIsAsCreated(t *testing.T) { // A13
 	events := []messages.Event{input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "hm", "c"),
 		messages.StatePatched{Patch: json.RawMessage(`{"a":1}`)}, steered("u6", "t2", "six"), input("u7", "seven"),
@@ -76,12 +80,12 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 	var given []messages.Item
 	for i, ev := range events {
 		if given = cleared.History.Items(); len(given) > 1 && given[0].Content.Text() != "go" {
-			t.Fatalf("what was given is now %v", given)
+			t.Fatalf("items returned before: got %v, want the first go", given)
 		}
 		cleared.Apply(messages.EventNumber(i+1), ev)
 	}
-	anew := []messages.Event{input("u13", "anew"), started("t14", "u13"), asked("t14", "u13"), answer("t14", "hello")}
-	for i, ev := range append([]messages.Event{messages.AgentCreated{}}, anew...) {
+	next := []messages.Event{input("u13", "anew"), started("t14", "u13"), asked("t14", "u13"), answer("t14", "hello")}
+	for i, ev := range append([]messages.Event{messages.AgentCreated{}}, next...) {
 		for _, a := range []*all{&cleared, &fresh} {
 			a.Apply(messages.EventNumber(12+i), ev)
 		}
@@ -91,12 +95,12 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 			{cleared.Work.Waiting(), fresh.Work.Waiting()}, {len(cleared.Decided.List), 0},
 		} {
 			if !reflect.DeepEqual(pair[0], pair[1]) {
-				t.Errorf("after event %d: %v, of a fresh agent %v", 12+i, pair[0], pair[1])
+				t.Errorf("after event %d: got %v, want %v as of a new agent", 12+i, pair[0], pair[1])
 			}
 		}
 	}
 	if list := cleared.Turns.List(); !list[0].Cleared || list[0].By != "clear" || list[1].Cleared {
-		t.Errorf("turns %+v", list)
+		t.Errorf("turns: got %+v, want the first cleared", list)
 	}
 }
 
@@ -122,7 +126,7 @@ func TestQueueOfASteeredAgent(t *testing.T) { // A10
 	} {
 		q.Apply(1, step.ev)
 		if !reflect.DeepEqual(q.Inputs.QueuedIDs(), step.queued) || !reflect.DeepEqual(q.Inputs.SteeredIDs(), step.steered) {
-			t.Errorf("after %s %+v: queued %v, steered %v", step.ev.EventType(), step.ev, q.Inputs.QueuedIDs(), q.Inputs.SteeredIDs())
+			t.Errorf("after %s %+v: got queued %v, steered %v, want %v, %v", step.ev.EventType(), step.ev, q.Inputs.QueuedIDs(), q.Inputs.SteeredIDs(), step.queued, step.steered)
 		}
 	}
 }
@@ -141,15 +145,15 @@ func TestApprovals(t *testing.T) { // A42, A43
 		}
 	}
 	expires := testTime.Add(time.Hour)
-	gate := func(call messages.CallID, args string) messages.Event {
+	requested := func(call messages.CallID, args string) messages.Event {
 		return messages.ApprovalRequested{Turn: "t", Call: call, Tool: "refund", Arguments: args, ArgsHash: messages.HashArguments(args), Reason: "over 50", ExpiresAt: &expires}
 	}
 	q.Apply(0, messages.TurnStarted{Turn: "t"})
 	for _, call := range []messages.CallID{"b", "c", "d"} {
 		q.Apply(0, messages.ToolRequested{Turn: "t", Call: call, Tool: "refund"})
 	}
-	apply(messages.ToolRequested{Turn: "t", Call: "a", Tool: "refund", Arguments: "1"}, messages.ToolFlagged{Turn: "t", Call: "a", Of: "z"}, gate("a", "1"),
-		gate("b", "2"), messages.ToolFlagged{Turn: "t", Call: "b", Of: "a"}, gate("c", "3"), messages.ToolUnknown{Turn: "t", Call: "d"})
+	apply(messages.ToolRequested{Turn: "t", Call: "a", Tool: "refund", Arguments: "1"}, messages.ToolFlagged{Turn: "t", Call: "a", Of: "z"}, requested("a", "1"),
+		requested("b", "2"), messages.ToolFlagged{Turn: "t", Call: "b", Of: "a"}, requested("c", "3"), messages.ToolUnknown{Turn: "t", Call: "d"})
 	agent := id("default", "support", "t1")
 	pending := func(call messages.CallID, n messages.EventNumber, args string, flagged messages.CallID) messages.Approval {
 		return messages.Approval{Agent: agent, Turn: "t", Call: call, Tool: "refund", Arguments: args, ArgsHash: messages.HashArguments(args), Reason: "over 50", Flagged: flagged, ExpiresAt: expires, N: n, At: testTime}
@@ -165,7 +169,7 @@ func TestApprovals(t *testing.T) { // A42, A43
 	line, err := json.Marshal(a)
 	if want := `{"agent":"support/t1","turn":"t","call":"a","tool":"refund","arguments":"1","args_hash":"` + messages.HashArguments("1") +
 		`","reason":"over 50","flagged":"z","expires_at":"2026-01-02T04:04:05Z","n":3,"at":"2026-01-02T03:04:05Z"}`; err != nil || string(line) != want {
-		t.Errorf("%s, %v, want %s", line, err, want)
+		t.Errorf("line: got %s, error %v, want %s", line, err, want)
 	}
 	apply(messages.ApprovalGranted{Turn: "t", Call: "b", Tool: "refund", By: "decision", Remember: true, Reason: "fine"})
 	check(a, c)
@@ -173,24 +177,24 @@ func TestApprovals(t *testing.T) { // A42, A43
 	check(c)
 	remembered := []messages.Remembered{{Agent: agent, Tool: "refund", Decision: "granted", Reason: "fine", N: 8, At: testTime}}
 	if got := d.Remembered(agent); !reflect.DeepEqual(got, remembered) {
-		t.Errorf("remembered %+v", got)
+		t.Errorf("remembered: got %+v, want %+v", got, remembered)
 	}
 	apply(messages.ApprovalDenied{Turn: "t", Call: "c", Tool: "refund", By: "timeout", Remember: true, Text: "never"})
 	if got := d.Remembered(agent); len(got) != 1 || got[0].Decision != "denied" || got[0].Text != "never" {
-		t.Errorf("remembered %+v", got)
+		t.Errorf("remembered: got %+v, want one denial", got)
 	}
 	check()
 	if w := q.Waiting(); len(w) != 1 || w[0].Kind != messages.WaitUnknown {
-		t.Errorf("waiting %+v", w)
+		t.Errorf("waiting: got %+v, want one call of unknown outcome", w)
 	}
 	apply(messages.ApprovalForgotten{Tool: "refund"})
 	if got := d.Remembered(agent); len(got) != 0 {
-		t.Errorf("remembered %+v", got)
+		t.Errorf("remembered: got %+v, want none", got)
 	}
 }
 
-// A call is told with the arguments that it runs with.
-func TestWaitingCallsTellTheirArguments(t *testing.T) { // A22, A33
+// A waiting call is listed with the arguments that it runs with.
+func TestArgumentsOfWaitingCalls(t *testing.T) { // A22, A33
 	var q Work
 	q.Apply(0, messages.TurnStarted{Turn: "t"})
 	for i, ev := range []messages.Event{
@@ -204,11 +208,11 @@ func TestWaitingCallsTellTheirArguments(t *testing.T) { // A22, A33
 			want[0].Reason, want[0].Arguments, want[0].N = "again", `{"x":2}`, 6
 		}
 		if waits := i == 3 || i == 5; waits != (len(q.Waiting()) == 1) || waits && !reflect.DeepEqual(q.Waiting(), want) {
-			t.Errorf("after event %d: %+v", i+1, q.Waiting())
+			t.Errorf("after event %d: got %+v, want %+v: %t", i+1, q.Waiting(), want, waits)
 		}
 	}
 	if q.Apply(7, messages.ToolCompleted{Turn: "t", Call: "a"}); len(q.Waiting()) != 0 {
-		t.Errorf("%+v", q)
+		t.Errorf("waiting after the result: got %+v, want none", q.Waiting())
 	}
 }
 
@@ -230,7 +234,7 @@ func TestBudget(t *testing.T) { // A17, A52
 		messages.TimerSet{Turn: "t1", Timer: "r3", For: "retry", Set: testTime},
 		messages.BudgetReserved{Turn: "t1", Step: 1, Tokens: 50, Cost: 5},
 		messages.ModelRequested{Turn: "t1", Step: 1, Attempt: 1, Call: "m5"},
-		messages.ModelRestarted{Turn: "t1", Step: 1, Call: "m5"}, // 6: nobody knows what it used
+		messages.ModelRestarted{Turn: "t1", Step: 1, Call: "m5"}, // 6: its usage is unknown
 		messages.BudgetSettled{Turn: "t1", Step: 1, Call: "m5", Tokens: 50, Cost: 5, Unknown: true},
 		messages.ModelRequested{Turn: "t1", Step: 1, Attempt: 2, Call: "m8"},
 		messages.ModelCompleted{Turn: "t1", Step: 1, Call: "m8", Usage: usage(20), Cost: 2},
@@ -268,17 +272,16 @@ func TestBudget(t *testing.T) { // A17, A52
 	}
 }
 
-// A step that is made again, by a turn that continues a failed one, is another
-// model call of the agent's and the same step of the turn's; another attempt is
-// neither.
-func TestBudgetOfStepsMadeAgain(t *testing.T) { // A17, A21, A52
+// A step that a turn repeats, since it continues a failed one, counts again for the agent and not
+// for the turn. Another attempt counts for neither.
+func TestBudgetOfRepeatedSteps(t *testing.T) { // A17, A21, A52
 	var b Work
 	asks := func(turn messages.TurnID, step, attempt int) messages.Event {
 		return messages.ModelRequested{Turn: turn, Step: step, Attempt: attempt, Call: "m"}
 	}
 	for i, step := range []struct {
 		ev          messages.Event
-		turn, agent int // -1: none
+		turn, agent int // steps used; -1 without a turn
 	}{
 		{messages.TurnStarted{Turn: "t1", MaxSteps: 5}, 0, 0},
 		{asks("t1", 1, 1), 1, 1},
@@ -303,36 +306,35 @@ func TestBudgetOfStepsMadeAgain(t *testing.T) { // A17, A21, A52
 			turn = a.Turn.Used.Steps
 		}
 		if turn != step.turn || a.Agent.Used.Steps != step.agent {
-			t.Errorf("after event %d: the turn made %d model calls, all %d; want %d and %d", i+1, turn, a.Agent.Used.Steps, step.turn, step.agent)
+			t.Errorf("after event %d: steps: got %d of the turn, %d of the agent, want %d, %d", i+1, turn, a.Agent.Used.Steps, step.turn, step.agent)
 		}
 	}
 	if used := b.Accounts().Turn.Used; used.Tokens != 0 {
-		t.Errorf("a cleared agent's turn has used %+v", used)
+		t.Errorf("tokens of the first turn after a clear: got %+v, want none", used)
 	}
 }
 
-// While a turn stands at a limit its status names the limit, also if it waits
-// for a decision besides.
+// The status of a turn that exceeds a limit names the limit, also while the turn waits for a decision.
 func TestStatusNamesTheLimit(t *testing.T) { // A17
 	var w Work
-	reached := messages.BudgetExhausted{Turn: "t1", Scope: "agent", Limit: "max_tokens", Message: "100 tokens are used"}
+	exhausted := messages.BudgetExhausted{Turn: "t1", Scope: "agent", Limit: "max_tokens", Message: "100 tokens are used"}
 	pause := func(reason string) messages.Event { return messages.TurnPaused{Turn: "t1", Reason: reason} }
 	raise := func(scope string, l messages.Limits) messages.Event {
 		return messages.BudgetRaised{Turn: "t1", Scope: scope, Limits: l}
 	}
 	for i, step := range []struct {
-		ev   messages.Event
-		told bool
+		ev    messages.Event
+		named bool
 	}{
 		{messages.TurnStarted{Turn: "t1", MaxSteps: 5}, false},
-		{reached, false}, // tools still run
+		{exhausted, false}, // tools still run
 		{pause("tool_unknown"), true},
 		{messages.TurnResumed{Turn: "t1"}, false},
 		{pause("max_tokens"), true},
-		{raise("agent", messages.Limits{MaxSteps: 9}), true}, // another one
+		{raise("agent", messages.Limits{MaxSteps: 9}), true}, // another limit
 		{raise("agent", messages.Limits{MaxTokens: 300}), false},
 		{messages.TurnResumed{Turn: "t1"}, false},
-		{reached, false},
+		{exhausted, false},
 		{pause("max_tokens"), true},
 		{messages.TurnResumed{Turn: "t1"}, false}, // raised in its definition
 		{pause("hook"), false},
@@ -341,13 +343,14 @@ func TestStatusNamesTheLimit(t *testing.T) { // A17
 		w.Apply(messages.EventNumber(i+1), step.ev)
 		line, err := json.Marshal(NewAgentStatus(Agent{}, &w, new(Children)))
 		const limit = `"limit":{"scope":"agent","limit":"max_tokens","message":"100 tokens are used"}`
-		if got := strings.Contains(string(line), limit); err != nil || got != step.told || strings.Contains(string(line), `"limit":`) != step.told {
-			t.Errorf("after event %d: %s, %v", i+1, line, err)
+		if got := strings.Contains(string(line), limit); err != nil || got != step.named || strings.Contains(string(line), `"limit":`) != step.named {
+			t.Errorf("after event %d: got %s, error %v, want the limit named: %t", i+1, line, err, step.named)
 		}
 	}
 }
 
-func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
+// A paused turn and its agent's status have the reason and message of the pause.
+func TestReasonOfPausedTurn(t *testing.T) { // A17, A40
 	var turns Turns
 	var w Work
 	for i, ev := range []messages.Event{
@@ -366,10 +369,10 @@ func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 	status := NewAgentStatus(Agent{Phase: "paused", Waiting: 1}, &w, new(Children))
 	line, err := json.Marshal(status)
 	if tail := `"queue":[],"waiting":[],"paused":"approval","message":"approve it","budget":{"turn":{"limits":{"max_steps":5},"used":{"steps":0,"tokens":0}},"agent":{"limits":{"max_steps":7},"used":{"steps":1,"tokens":0}}}}`; err != nil || string(line[len(line)-len(tail):]) != tail {
-		t.Errorf("%s, %v", line, err)
+		t.Errorf("status: got %s, error %v, want the end %s", line, err, tail)
 	}
 	turns.Apply(4, messages.TurnResumed{Turn: "t1", MaxSteps: 9})
 	if got := turns.List()[0]; got.Phase != Running || got.Reason+got.Message != "" || got.Waiting != nil || got.Limits.MaxSteps != 9 {
-		t.Errorf("resumed: %+v", got)
+		t.Errorf("resumed turn: got %+v, want it running without a reason", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// all is every view of one agent.
+// all holds every view of one agent.
 type all struct {
 	History History
 	State   State
@@ -42,7 +42,7 @@ func (a *all) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 }
 
-// shown is everything the views say, as JSON.
+// shown returns the content of all views, as JSON.
 func (a *all) shown(t testing.TB) string {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
@@ -59,7 +59,7 @@ func (a *all) shown(t testing.TB) string {
 	return string(b)
 }
 
-// story is made of events that need not make sense. pick(n) is a choice below n.
+// story generates events, which need not be consistent. pick(n) returns a number below n.
 type story struct{ pick func(n int) int }
 
 func (s story) one(of ...string) string   { return of[s.pick(len(of))] }
@@ -193,13 +193,13 @@ func frames(events []messages.Event) (list []*messages.Frame) {
 	return list
 }
 
-// What was shown when n was the newest event is what folding up to n shows,
-// however often the views were looked at in between.
+// The views as of event n equal those of the time when n was the newest event, also if the views
+// were read in between.
 func TestViewsAsOfAnyEvent(t *testing.T) { // A80
 	for seed := range uint64(30) {
 		events := randomStory(seed, 80)
 		var live all
-		var then []string // what was shown when event i+1 was the newest
+		var then []string // views when event i+1 was the newest
 		for _, f := range frames(events) {
 			live.At(f.Time, nil)
 			for i, ev := range f.Events {
@@ -215,13 +215,13 @@ func TestViewsAsOfAnyEvent(t *testing.T) { // A80
 				}
 			}
 			if got := a.shown(t); got != then[n-1] {
-				t.Fatalf("seed %d, as of event %d:\n%s\nthen:\n%s", seed, n, got, then[n-1])
+				t.Fatalf("seed %d, as of event %d\ngot  %s\nwant %s", seed, n, got, then[n-1])
 			}
 		}
 	}
 }
 
-// Folding a prefix, looking, and folding the rest is folding all.
+// Reading the views after a prefix of the events does not change what the rest adds.
 func TestPrefixThenRest(t *testing.T) { // A80
 	events := randomStory(99, 120)
 	var whole all
@@ -238,7 +238,7 @@ func TestPrefixThenRest(t *testing.T) { // A80
 			a.Apply(messages.EventNumber(k+i+1), ev)
 		}
 		if a.shown(t) != whole.shown(t) {
-			t.Fatalf("prefix of %d: other views", k)
+			t.Fatalf("prefix of %d\ngot  %s\nwant %s", k, a.shown(t), whole.shown(t))
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestFoldStopsAtN(t *testing.T) {
 	} {
 		var seen numbers
 		if more := Fold(f, tc.upto, &seen); more != tc.more || !reflect.DeepEqual([]messages.EventNumber(seen), tc.want) {
-			t.Errorf("up to %d: %v, more %v", tc.upto, seen, more)
+			t.Errorf("up to %d: got %v, more %t, want %v, more %t", tc.upto, seen, more, tc.want, tc.more)
 		}
 	}
 }
@@ -265,27 +265,27 @@ type numbers []messages.EventNumber
 
 func (s *numbers) Apply(n messages.EventNumber, _ messages.Event) { *s = append(*s, n) }
 
-// checkStory is what must hold after any events.
+// checkStory checks invariants that hold after any events.
 func checkStory(t *testing.T, a *all) {
 	t.Helper()
 	items := a.History.Items()
 	if len(items) != a.History.Len() || len(a.History.View()) != len(items) {
-		t.Fatalf("Len is %d, %d items", a.History.Len(), len(items))
+		t.Fatalf("items: got length %d, %d in the view, want %d", a.History.Len(), len(a.History.View()), len(items))
 	}
 	for i, v := range a.History.View() {
 		if !reflect.DeepEqual(v.Item, items[i]) || v.N == 0 {
-			t.Fatalf("item %d is %+v in the view, %+v for the model", i, v, items[i])
+			t.Fatalf("item %d of the view: got %+v, want %+v as for the model", i, v, items[i])
 		}
 	}
 	if !json.Valid(a.State.JSON()) {
-		t.Fatalf("state %s", a.State.JSON())
+		t.Fatalf("state: got %s, want valid JSON", a.State.JSON())
 	}
 	size := 0
 	for _, item := range items {
 		size += sizeOf(item)
 	}
 	if a.History.Size() != size {
-		t.Fatalf("Size is %d, the items have %d bytes", a.History.Size(), size)
+		t.Fatalf("size: got %d, want %d", a.History.Size(), size)
 	}
 	checkUsage(t, &a.Usage)
 }
@@ -300,7 +300,7 @@ func checkUsage(t *testing.T, u *Usage) { // A52
 	}
 	for kind, sum := range sums {
 		if sum != u.Total() {
-			t.Fatalf("lines of type %s sum to %+v, total %+v", kind, sum, u.Total())
+			t.Fatalf("sum of the lines of type %s: got %+v, want %+v", kind, sum, u.Total())
 		}
 	}
 }
@@ -341,19 +341,19 @@ func FuzzStory(f *testing.F) {
 		}
 		checkStory(t, &a)
 		if fmt.Sprint(a.History.View()) != fmt.Sprint(r.History.View()) {
-			t.Fatal("replay has another history")
+			t.Fatalf("history of the replay: got %v, want %v", r.History.View(), a.History.View())
 		}
 		a.shown(t)
 	})
 }
 
-// terminal fails the test if anything but visible text and newlines is written.
+// terminal fails the test if it is written other than printable text and newlines.
 type terminal struct{ t *testing.T }
 
 func (w terminal) Write(b []byte) (int, error) {
 	for _, line := range splitLines(string(b)) {
 		if Printable(line, 0) != line {
-			w.t.Fatalf("%q would reach the terminal", line)
+			w.t.Fatalf("line: got %q, want only printable text", line)
 		}
 	}
 	return len(b), nil

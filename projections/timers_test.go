@@ -37,14 +37,14 @@ func TestTimersView(t *testing.T) {
 		for _, line := range v.Timers.Lines(a) {
 			got += fmt.Sprintf("%s@%d %s; ", line.Timer, line.Next.Hour(), line.Text)
 			if line.Agent != a || line.N == 0 {
-				t.Errorf("%+v", line)
+				t.Errorf("line: got %+v, want one of %s with an event number", line, a)
 			}
 		}
 		if len(got) > 0 {
 			got = got[:len(got)-1]
 		}
 		if got != tc.want {
-			t.Errorf("after %+v: %s, want %s", tc.ev, got, tc.want)
+			t.Errorf("after %+v: got %s, want %s", tc.ev, got, tc.want)
 		}
 	}
 }

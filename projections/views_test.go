@@ -57,7 +57,7 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 		t.Errorf("got  %+v\nwant %+v", got, calls)
 	}
 	if got := a.Usage.Total(); got != (Used{4, 1, messages.Usage{Input: 70, Output: 3}, 12}) {
-		t.Errorf("total %+v", got)
+		t.Errorf("total: got %+v", got)
 	}
 	byTurn, byModel := make(map[messages.TurnID]Used), make(map[string]Used)
 	for _, l := range a.Usage.Lines() {
@@ -70,20 +70,20 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 	}
 	for _, turn := range want {
 		if got := byTurn[turn.ID]; got.Usage != turn.Usage || got.Cost != turn.Cost {
-			t.Errorf("turn %s: %+v", turn.ID, got)
+			t.Errorf("usage of turn %s: got %+v, want %+v, cost %d", turn.ID, got, turn.Usage, turn.Cost)
 		}
 	}
 	if len(byModel) != 1 || byModel["demo"].Usage.Input != 70 || byModel["demo"].Calls != 4 {
-		t.Errorf("by model %+v", byModel)
+		t.Errorf("usage by model: got %+v, want 4 calls of demo", byModel)
 	}
 }
 
-// A call that is given up with its turn is listed: it may have cost something.
-func TestUsageOfCallsGivenUp(t *testing.T) { // A52
+// A model call that is aborted with its turn is listed as lost, since it may have cost something.
+func TestUsageOfAbortedCalls(t *testing.T) { // A52
 	var u Usage
 	for i, ev := range []messages.Event{
 		messages.ModelRequested{Turn: "t1", Step: 1, Call: "m1", Model: "demo"}, messages.TurnAborted{Turn: "t1"},
-		messages.ModelCompleted{Turn: "t1", Step: 1, Call: "m1", Usage: messages.Usage{Input: 2}}, // from elsewhere, late: it counts
+		messages.ModelCompleted{Turn: "t1", Step: 1, Call: "m1", Usage: messages.Usage{Input: 2}}, // late, of another node: it counts
 		messages.TurnAborted{Turn: "t1"},
 	} {
 		u.Apply(messages.EventNumber(i+1), ev)
@@ -94,8 +94,8 @@ func TestUsageOfCallsGivenUp(t *testing.T) { // A52
 	}
 }
 
-// What is only expected of a summary counts against limits, and is nobody's cost.
-func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
+// The estimated usage of a summary counts against limits and is not part of usage and cost.
+func TestSummariesOfUnknownUsage(t *testing.T) { // A52, A86
 	usage := messages.Usage{Input: 2, Output: 1}
 	var a struct {
 		Usage
@@ -114,13 +114,13 @@ func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
 		a.Work.Apply(n, ev)
 	}
 	if got := a.Usage.Total(); got != (Used{3, 1, usage, 7}) {
-		t.Errorf("usage: %+v", got)
+		t.Errorf("usage: got %+v, want %+v, cost 7", got, usage)
 	}
 	if got := a.Turns.List()[0]; got.Usage != usage || got.Cost != 7 {
-		t.Errorf("turn: %+v, %d", got.Usage, got.Cost)
+		t.Errorf("turn: got %+v, cost %d, want %+v, cost 7", got.Usage, got.Cost, usage)
 	}
 	if got := a.Accounts(); got.Agent.Used != (Use{Tokens: 23, Cost: 207}) || got.Turn.Used != got.Agent.Used {
-		t.Errorf("budget: %+v", got)
+		t.Errorf("budget: got %+v, want 23 tokens, cost 207", got)
 	}
 }
 
@@ -136,19 +136,19 @@ func TestQueueAndStatus(t *testing.T) {
 	}
 	head := `{"agent":"assistant/a1","phase":"paused","turn":"t2","events":9,"epoch":3,"owner":"n1","updated":"2026-01-02T03:04:05Z","queue":`
 	if got := show(); got != head+`[],"waiting":[]}` {
-		t.Error(got)
+		t.Errorf("status: got %s, want an empty queue", got)
 	}
 	for i, ev := range []messages.Event{input("u1", "x"), started("t2", "u1"), input("u3", "y"), input("u4", "z"),
 		messages.ToolRequested{Turn: "t2", Call: "c", Tool: "refund"}, messages.ToolStarted{Turn: "t2", Call: "c", Tool: "refund"}, messages.ToolUnknown{Turn: "t2", Call: "c", Reason: "crash"}} {
 		q.Apply(messages.EventNumber(i+1), ev)
 	}
 	if got := show(); got != head+`["u3","u4"],"waiting":[{"call":"c","turn":"t2","tool":"refund","kind":"unknown","reason":"crash","n":7}],"budget":{"turn":{"limits":{},"used":{"steps":0,"tokens":0}},"agent":{"limits":{},"used":{"steps":0,"tokens":0}}}}` {
-		t.Error(got)
+		t.Errorf("status: got %s, want two queued inputs and a waiting call", got)
 	}
 	q.Apply(8, messages.ToolCompleted{Turn: "t2", Call: "c"})
 	q.Apply(9, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3"}})
 	if len(q.Waiting()) != 0 || !reflect.DeepEqual(q.Inputs.QueuedIDs(), []string{"u4"}) {
-		t.Errorf("%+v", q)
+		t.Errorf("got waiting %+v, queued %v, want none and u4", q.Waiting(), q.Inputs.QueuedIDs())
 	}
 }
 
@@ -163,7 +163,7 @@ func TestAgents(t *testing.T) {
 		{Agent: id("a", "x", "2"), Phase: "idle", Events: 4}, {Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Waiting: 3, Events: 4, Epoch: 2, Owner: "n1", Updated: testTime},
 	} {
 		if !l.Apply(a) {
-			t.Errorf("%v was not taken", a)
+			t.Errorf("apply %v: got false, want true", a)
 		}
 	}
 	for _, tc := range []struct {
@@ -184,24 +184,24 @@ func TestAgents(t *testing.T) {
 			got = append(got, a.Agent.Full())
 		}
 		if strings.Join(got, " ") != tc.want {
-			t.Errorf("%+v: %v", tc.f, got)
+			t.Errorf("%+v: got %v, want %s", tc.f, got, tc.want)
 		}
 	}
 	want := Agent{Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Waiting: 3, Events: 4, Epoch: 2, Owner: "n1", Updated: testTime}
 	if l.Apply(Agent{Agent: want.Agent, Phase: "idle", Events: 3}) {
-		t.Error("a late row was taken")
+		t.Error("apply a row of an older event: got true, want false")
 	}
 	if got, ok := l.Agent(want.Agent); !ok || got != want {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if !l.Apply(Agent{Agent: want.Agent, Phase: "idle", Events: 4}) {
-		t.Error("a row of the same event was not taken")
+		t.Error("apply a row of the same event: got false, want true")
 	}
 	if got, _ := l.Agent(want.Agent); got != (Agent{Agent: want.Agent, Phase: "idle", Events: 4}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the idle row", got)
 	}
 	if _, ok := l.Agent(id("a", "x", "3")); ok || l.Len() != 4 {
-		t.Errorf("%d agents", l.Len())
+		t.Errorf("got %d agents, an unknown one: %t, want 4, false", l.Len(), ok)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestAgentsFromManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	if n := l.Len(); n != 50 {
-		t.Errorf("%d agents", n)
+		t.Errorf("agents: got %d, want 50", n)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestAgentsAreLean(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if each := (after.HeapAlloc - before.HeapAlloc) / agents; each > 350 {
-		t.Errorf("%d bytes for each agent", each)
+		t.Errorf("bytes for each agent: got %d, want at most 350", each)
 	} else {
 		t.Logf("%d bytes for each agent", each)
 	}
@@ -257,12 +257,12 @@ func TestEventJSON(t *testing.T) {
 	} {
 		b, err := json.Marshal(NewEventJSON(7, 9, "F", at, tc.ev))
 		if err != nil || string(b) != tc.want {
-			t.Errorf("%s, %v\nwant %s", b, err, tc.want)
+			t.Errorf("got  %s, error %v\nwant %s", b, err, tc.want)
 		}
 	}
 	for _, ev := range []messages.Event{messages.StatePatched{Patch: json.RawMessage("{")}, unencodable{}, new(messages.TurnStarted)} {
 		if b, err := json.Marshal(NewEventJSON(1, 1, "F", at, ev)); err != nil {
-			t.Errorf("%s, %v", b, err)
+			t.Errorf("got %s, error %v, want no error", b, err)
 		}
 	}
 }
@@ -277,7 +277,7 @@ func TestEventJSONAppend(t *testing.T) {
 			}
 			want, err := json.Marshal(e)
 			if got := e.Append(nil); err != nil || string(got) != string(want) {
-				t.Fatalf("%s\nwant %s, %v", got, want, err)
+				t.Fatalf("got  %s\nwant %s, error %v", got, want, err)
 			}
 		}
 	}
@@ -305,7 +305,7 @@ func TestPrintable(t *testing.T) {
 		{strings.Repeat("\x80", 9), 8, strings.Repeat(`\x80`, 4) + "… (5 more bytes)"},
 	} {
 		if got := Printable(tc.in, tc.limit); got != tc.want {
-			t.Errorf("%q: %s, want %s", tc.in, got, tc.want)
+			t.Errorf("%q: got %s, want %s", tc.in, got, tc.want)
 		}
 	}
 }

@@ -24,29 +24,29 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-var begun = time.Date(2026, 1, 2, 3, 59, 0, 0, time.UTC)
+var logStart = time.Date(2026, 1, 2, 3, 59, 0, 0, time.UTC)
 
-// world is a log in memory, of several shards.
-type world struct {
+// logWriter writes events of agents to a log in memory, of several shards.
+type logWriter struct {
 	rand   *rand.Rand
 	shards [3][]Message
 	frames map[messages.AgentID][]*messages.Frame
 	clock  int
 }
 
-func newWorld(seed uint64) *world {
-	return &world{rand: rand.New(rand.NewPCG(seed, 7)), frames: make(map[messages.AgentID][]*messages.Frame)}
+func newLogWriter(seed uint64) *logWriter {
+	return &logWriter{rand: rand.New(rand.NewPCG(seed, 7)), frames: make(map[messages.AgentID][]*messages.Frame)}
 }
 
 func agentID(i int) messages.AgentID {
 	return messages.AgentID{Tenant: []string{"default", "acme"}[i%2], Kind: []string{"support", "billing", "ops"}[i%3], Key: fmt.Sprintf("k%03d", i)}
 }
 
-// say appends a frame to an agent's log.
-func (w *world) say(a messages.AgentID, events ...messages.Event) {
+// append appends a frame to an agent's log.
+func (w *logWriter) append(a messages.AgentID, events ...messages.Event) {
 	shard := &w.shards[int(a.Partition())%len(w.shards)]
 	past := w.frames[a]
-	f := &messages.Frame{First: 1, Events: events, Time: begun.Add(time.Duration(w.clock) * time.Second)}
+	f := &messages.Frame{First: 1, Events: events, Time: logStart.Add(time.Duration(w.clock) * time.Second)}
 	w.clock++
 	if len(past) > 0 {
 		f.First = past[len(past)-1].Last() + 1
@@ -59,20 +59,20 @@ func (w *world) say(a messages.AgentID, events ...messages.Event) {
 	*shard = append(*shard, m)
 }
 
-// turn has an agent live through one turn of some kind.
-func (w *world) turn(a messages.AgentID) {
+// appendTurn appends the events of one random turn of an agent.
+func (w *logWriter) appendTurn(a messages.AgentID) {
 	n := len(w.frames[a]) + 1
 	turn, model, call := messages.TurnID(fmt.Sprintf("t%d", n)), messages.CallID(fmt.Sprintf("m%d", n)), messages.CallID(fmt.Sprintf("c%d", n))
 	asked := messages.ModelRequested{Turn: turn, Step: 1, Attempt: 1, Call: model, Model: "demo/" + []string{"a", "b"}[w.rand.IntN(2)]}
-	w.say(a, messages.InputAccepted{Input: string(turn)}, messages.TurnStarted{Turn: turn}, asked)
+	w.append(a, messages.InputAccepted{Input: string(turn)}, messages.TurnStarted{Turn: turn}, asked)
 	usage := messages.Usage{Input: 10 + w.rand.IntN(90), Output: w.rand.IntN(50), Cached: 3, Reasoning: 1}
-	w.summary(a, turn, usage)
+	w.appendCompaction(a, turn, usage)
 	switch w.rand.IntN(6) {
 	case 0:
-		w.say(a, messages.ModelFailed{Turn: turn, Step: 1, Call: model, Kind: "timeout", Usage: usage, Cost: 7}, messages.TurnFailed{Turn: turn, Reason: "model"})
+		w.append(a, messages.ModelFailed{Turn: turn, Step: 1, Call: model, Kind: "timeout", Usage: usage, Cost: 7}, messages.TurnFailed{Turn: turn, Reason: "model"})
 		return
 	case 1:
-		w.say(a, messages.TurnAborted{Turn: turn, By: "abort"}) // its answer is lost
+		w.append(a, messages.TurnAborted{Turn: turn, By: "abort"}) // the answer is lost
 		return
 	}
 	tool := []string{"look", "refund"}[w.rand.IntN(2)]
@@ -80,43 +80,44 @@ func (w *world) turn(a messages.AgentID) {
 	requested := messages.ToolRequested{Turn: turn, Step: 1, Call: call, Tool: tool, Arguments: arguments}
 	completed := messages.ModelCompleted{Turn: turn, Step: 1, Call: model, Model: asked.Model + "-1", Usage: usage, Cost: 1e9 + 3}
 	if tool == "refund" {
-		w.say(a, completed, requested, messages.ApprovalRequested{Turn: turn, Call: call, Tool: tool, Arguments: arguments, ArgsHash: messages.HashArguments(arguments)}, messages.TurnPaused{Turn: turn, Reason: "approval"})
+		w.append(a, completed, requested, messages.ApprovalRequested{Turn: turn, Call: call, Tool: tool, Arguments: arguments, ArgsHash: messages.HashArguments(arguments)}, messages.TurnPaused{Turn: turn, Reason: "approval"})
 		if w.rand.IntN(2) == 0 {
-			return // it waits
+			return // the call waits
 		}
-		w.say(a, messages.ApprovalGranted{Turn: turn, Call: call, Tool: tool, By: "decision"}, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, OnUnknown: messages.Pause, Attempt: 1})
+		w.append(a, messages.ApprovalGranted{Turn: turn, Call: call, Tool: tool, By: "decision"}, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, OnUnknown: messages.Pause, Attempt: 1})
 	} else {
-		w.say(a, completed, requested, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, OnUnknown: messages.ReadOnly, Attempt: 1})
+		w.append(a, completed, requested, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, OnUnknown: messages.ReadOnly, Attempt: 1})
 	}
-	w.say(a, messages.ToolCompleted{Turn: turn, Call: call, Output: "ok"}, messages.TurnCompleted{Turn: turn})
+	w.append(a, messages.ToolCompleted{Turn: turn, Call: call, Output: "ok"}, messages.TurnCompleted{Turn: turn})
 }
 
-// summary has the agent's history compacted now and then, or not: a summary uses
-// what it uses.
-func (w *world) summary(a messages.AgentID, turn messages.TurnID, usage messages.Usage) {
+// appendCompaction appends, in a third of its calls, the events of a compaction of the agent's
+// history: failed, completed or lost.
+func (w *logWriter) appendCompaction(a messages.AgentID, turn messages.TurnID, usage messages.Usage) {
 	call := messages.CallID("s" + string(turn))
 	waits := []messages.TurnID{"", turn}[w.rand.IntN(2)]
 	switch w.rand.IntN(9) {
 	case 0:
-		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
-		w.say(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "network", Usage: usage, Cost: 11})
+		w.append(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
+		w.append(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "network", Usage: usage, Cost: 11})
 	case 1:
-		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
-		w.say(a, messages.HistoryCompacted{Turn: waits, Call: call, Model: "demo/s", How: messages.CompactSummary, Usage: usage, Cost: 13})
+		w.append(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
+		w.append(a, messages.HistoryCompacted{Turn: waits, Call: call, Model: "demo/s", How: messages.CompactSummary, Usage: usage, Cost: 13})
 	case 2:
-		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"}) // it is lost
-		w.say(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "restarted", Unknown: true, Tokens: 5})
+		w.append(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"}) // lost
+		w.append(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "restarted", Unknown: true, Tokens: 5})
 	}
 }
 
-// live has many agents live through many turns, in one another's way.
-func (w *world) live(agents, turns int) {
+// appendTurns appends turns of randomly chosen agents.
+func (w *logWriter) appendTurns(agents, turns int) {
 	for range turns {
-		w.turn(agentID(w.rand.IntN(agents)))
+		w.appendTurn(agentID(w.rand.IntN(agents)))
 	}
 }
 
-func (w *world) apply(t testing.TB, s *Store, most int) {
+// apply adds the log to the store in batches of at most most messages.
+func (w *logWriter) apply(t testing.TB, s *Store, most int) {
 	t.Helper()
 	for shard, log := range w.shards {
 		b := s.Batch()
@@ -154,12 +155,12 @@ func open(t testing.TB, path string) *Store {
 
 func file(t testing.TB) string { return filepath.Join(t.TempDir(), "50% of #1?.db") }
 
-// lines is an answer, read in pages of a size.
+// lines returns the lines of a query, read in pages of the given size; 0 is one page.
 func lines(t testing.TB, page int, ask func(after string, limit int) func(func(Row, error) bool)) (all []string) {
 	t.Helper()
 	after := ""
 	for {
-		given := 0
+		rows := 0
 		for row, err := range ask(after, page) {
 			if err != nil {
 				t.Fatal(err)
@@ -170,16 +171,16 @@ func lines(t testing.TB, page int, ask func(after string, limit int) func(func(R
 			}
 			all = append(all, string(b))
 			if row.Cursor != "" {
-				given, after = given+1, row.Cursor
+				rows, after = rows+1, row.Cursor
 			}
 		}
-		if page == 0 || given < page {
+		if page == 0 || rows < page {
 			return all
 		}
 	}
 }
 
-// answers is everything the file says.
+// answers returns all effects, approvals and usage of the store.
 func answers(t testing.TB, s *Store, page int) string {
 	t.Helper()
 	var all []string
@@ -199,8 +200,8 @@ func answers(t testing.TB, s *Store, page int) string {
 	return strings.Join(all, "\n")
 }
 
-// effects are what the folds of each agent say, as the file must.
-func (w *world) effects(tenant string) (list []projections.Effect) {
+// effects returns the effects of the projections of the tenant's agents, in order of time.
+func (w *logWriter) effects(tenant string) (list []projections.Effect) {
 	for a, frames := range w.frames {
 		var e projections.Effects
 		for _, f := range frames {
@@ -210,13 +211,14 @@ func (w *world) effects(tenant string) (list []projections.Effect) {
 			list = append(list, e.List(a)...)
 		}
 	}
-	slices.SortFunc(list, func(a, b projections.Effect) int { return a.At.Compare(b.At) }) // no two at the same time
+	slices.SortFunc(list, func(a, b projections.Effect) int { return a.At.Compare(b.At) }) // all times differ
 	return list
 }
 
-func TestStoreSaysWhatTheFoldsSay(t *testing.T) { // A52, A87
-	w := newWorld(1)
-	w.live(40, 400)
+// The store returns the same effects, approvals and usage as the projections of each agent.
+func TestStoreMatchesProjections(t *testing.T) { // A52, A87
+	w := newLogWriter(1)
+	w.appendTurns(40, 400)
 	s := open(t, file(t))
 	w.apply(t, s, 7)
 	for _, tenant := range []string{"default", "acme"} {
@@ -231,19 +233,19 @@ func TestStoreSaysWhatTheFoldsSay(t *testing.T) { // A52, A87
 		}
 		got := lines(t, 0, func(string, int) func(func(Row, error) bool) { return s.Effects(t.Context(), Query{Tenant: tenant}) })
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %d effects, the folds have %d", tenant, len(got), len(want))
+			t.Errorf("%s: got %d effects, want %d, equal to those of the projections", tenant, len(got), len(want))
 		}
 		got = lines(t, 0, func(string, int) func(func(Row, error) bool) { return s.Approvals(t.Context(), Query{Tenant: tenant}) })
 		slices.Sort(waiting)
 		if slices.Sort(got); !reflect.DeepEqual(got, waiting) || len(waiting) == 0 {
-			t.Errorf("%s: %d approvals, the folds have %d", tenant, len(got), len(waiting))
+			t.Errorf("%s: got %d approvals, want %d, equal to those of the projections", tenant, len(got), len(waiting))
 		}
-		sameUsage(t, w, s, tenant)
+		checkUsage(t, w, s, tenant)
 	}
 }
 
-// sameUsage compares the sums with those of the folds.
-func sameUsage(t *testing.T, w *world, s *Store, tenant string) {
+// checkUsage compares the sums with those of the projections.
+func checkUsage(t *testing.T, w *logWriter, s *Store, tenant string) {
 	t.Helper()
 	want := UsageLine{Type: "total"}
 	agents := make(map[string]UsageLine)
@@ -282,7 +284,7 @@ func sameUsage(t *testing.T, w *world, s *Store, tenant string) {
 			}
 			if l.Type == "total" {
 				if !reflect.DeepEqual(l, want) || !reflect.DeepEqual(l, total) {
-					t.Errorf("by %s: total %+v, of the folds %+v, of the lines %+v", by, l, want, total)
+					t.Errorf("total by %s: got %+v, want %+v of the projections, %+v of the lines", by, l, want, total)
 				}
 				continue
 			}
@@ -291,27 +293,27 @@ func sameUsage(t *testing.T, w *world, s *Store, tenant string) {
 		}
 	}
 	if len(agents) > 0 {
-		t.Errorf("without a line: %v", slices.Collect(maps.Keys(agents)))
+		t.Errorf("agents without a line: got %v, want none", slices.Collect(maps.Keys(agents)))
 	}
 }
 
-// Whatever the batches, however often the file is closed and a batch given up,
-// and however it is asked, the answers are the same.
+// The answers do not depend on the sizes of batches and pages, on dropped batches, or on how often
+// the file was closed and opened.
 func TestAnyBatchesAnyPages(t *testing.T) { // A87
-	w := newWorld(2)
-	w.live(30, 250)
+	w := newLogWriter(2)
+	w.appendTurns(30, 250)
 	s := open(t, file(t))
 	w.apply(t, s, 100000)
 	want := answers(t, s, 0)
 	for _, page := range []int{1, 7, 1000} {
 		if got := answers(t, s, page); got != want {
-			t.Errorf("pages of %d: other answers", page)
+			t.Errorf("pages of %d: got other answers than with one page", page)
 		}
 	}
 	path := file(t)
 	for round := range 12 {
 		s := open(t, path)
-		b := s.Batch() // is given up
+		b := s.Batch() // dropped without a commit
 		for shard, log := range w.shards {
 			for _, m := range log {
 				if m.Seq > s.Shard(shard).Seq && b.Len() < 50 {
@@ -335,13 +337,13 @@ func TestAnyBatchesAnyPages(t *testing.T) { // A87
 		_ = s.Close()
 	}
 	if got := answers(t, open(t, path), 0); got != want {
-		t.Error("a file that was closed and opened has other answers")
+		t.Error("got other answers than from a file that was not closed and opened")
 	}
 }
 
 func TestFilters(t *testing.T) {
-	w := newWorld(3)
-	w.live(30, 300)
+	w := newLogWriter(3)
+	w.appendTurns(30, 300)
 	s := open(t, file(t))
 	w.apply(t, s, 50)
 	all := w.effects("acme")
@@ -375,15 +377,15 @@ func TestFilters(t *testing.T) {
 	}
 	for _, err := range s.Effects(t.Context(), Query{Tenant: "acme", After: "nonsense"}) {
 		if messages.AsError(err).Code != messages.BadInput {
-			t.Errorf("a cursor that is none: %v", err)
+			t.Errorf("invalid cursor: got error %v, want %s", err, messages.BadInput)
 		}
 	}
 }
 
-// A cursor is of the view that has given it: another would begin at some place.
+// A cursor is refused by other views than the one that returned it.
 func TestCursorsOfOtherViews(t *testing.T) {
-	w := newWorld(6)
-	w.live(12, 200)
+	w := newLogWriter(6)
+	w.appendTurns(12, 200)
 	s := open(t, file(t))
 	w.apply(t, s, 60)
 	views := map[string]func(after string) iter.Seq2[Row, error]{
@@ -399,27 +401,28 @@ func TestCursorsOfOtherViews(t *testing.T) {
 			return s.Usage(t.Context(), UsageQuery{Tenant: "acme", By: by, After: after})
 		}
 	}
-	for given, first := range views {
+	for source, first := range views {
 		next, stop := iter.Pull2(first(""))
 		row, err, _ := next()
 		if stop(); err != nil || row.Cursor == "" {
-			t.Fatalf("%s: %+v, %v", given, row, err)
+			t.Fatalf("%s: got %+v, error %v, want a cursor", source, row, err)
 		}
 		for view, rows := range views {
 			var refused *messages.Error
 			for _, err := range rows(row.Cursor) {
 				errors.As(err, &refused)
 			}
-			if view == given && refused != nil || view != given && (refused == nil || refused.Code != messages.BadInput) {
-				t.Errorf("%s with a cursor of %s: %v", view, given, refused)
+			if view == source && refused != nil || view != source && (refused == nil || refused.Code != messages.BadInput) {
+				t.Errorf("%s with a cursor of %s: got %v, want a refusal: %t", view, source, refused, view != source)
 			}
 		}
 	}
 }
 
-func TestAReadShardStartsAgain(t *testing.T) { // A87
-	w := newWorld(4)
-	w.live(30, 200)
+// A shard that is reset loses its rows, and has the same ones once it is read again.
+func TestResetShard(t *testing.T) { // A87
+	w := newLogWriter(4)
+	w.appendTurns(30, 200)
 	s := open(t, file(t))
 	w.apply(t, s, 60)
 	want := answers(t, s, 0)
@@ -428,11 +431,11 @@ func TestAReadShardStartsAgain(t *testing.T) { // A87
 			t.Fatal(err)
 		}
 		if shard == 1 && answers(t, s, 0) == want {
-			t.Error("a shard that was forgotten is still told of")
+			t.Error("got the answers of a shard after its reset, want others")
 		}
 		w.apply(t, s, 60)
 		if got := answers(t, s, 0); got != want {
-			t.Fatalf("shard %d: other answers", shard)
+			t.Fatalf("shard %d read again: got other answers than before", shard)
 		}
 	}
 	for shard := range w.shards {
@@ -440,45 +443,48 @@ func TestAReadShardStartsAgain(t *testing.T) { // A87
 	}
 	var rows int
 	if err := s.read.QueryRow(`SELECT (SELECT count(*) FROM agents) + (SELECT count(*) FROM effects) + (SELECT count(*) FROM usage) + (SELECT count(*) FROM hours)`).Scan(&rows); err != nil || rows != 0 {
-		t.Errorf("%d rows are left: %v", rows, err)
+		t.Errorf("rows after the reset of all shards: got %d, error %v, want 0", rows, err)
 	}
 }
 
-// gone is the event of an agent that was deleted, as far as its type goes.
-type gone string
+// typeOnly is an event of the given type without data.
+type typeOnly string
 
-func (g gone) EventType() string { return string(g) }
+func (e typeOnly) EventType() string { return string(e) }
 
+// A deleted agent has no rows, also if the frame of its delete cannot be read. An agent created
+// again has those of its new events.
 func TestDeletedAgentsLeaveNothing(t *testing.T) {
-	for i, how := range []gone{"agent.deleted", "agent.deleted"} {
+	for i, how := range []typeOnly{"agent.deleted", "agent.deleted"} {
 		unreadable := i == 1
-		w := newWorld(5)
-		w.live(10, 80)
+		w := newLogWriter(5)
+		w.appendTurns(10, 80)
 		s := open(t, file(t))
 		victim := agentID(3)
 		w.apply(t, s, 50)
-		w.say(victim, how)
+		w.append(victim, how)
 		if shard := &w.shards[int(victim.Partition())%len(w.shards)]; unreadable {
 			(*shard)[len(*shard)-1].Frame = func() (*messages.Frame, error) { return nil, errors.New("of a newer version") }
 		}
 		if unreadable {
-			w.turn(victim) // it begins anew, in the same batch
+			w.appendTurn(victim) // created again, in the same batch
 		}
 		w.apply(t, s, 50)
 		if text := answers(t, s, 0); strings.Contains(text, victim.Key) != unreadable {
-			t.Errorf("of a deleted agent (unreadable %v): %s", unreadable, text)
+			t.Errorf("deleted agent, unreadable %t: got %s, want it in the answers: %t", unreadable, text, unreadable)
 		}
 		var known bool
 		if err := s.read.QueryRow(`SELECT count(*) > 0 FROM agents WHERE key = ?`, victim.Key).Scan(&known); err != nil || known != unreadable {
-			t.Errorf("a deleted agent (unreadable %v) is known by its name: %v, %v", unreadable, known, err)
+			t.Errorf("deleted agent, unreadable %t: got a row: %t, error %v, want one: %t", unreadable, known, err, unreadable)
 		}
 		w.frames[victim] = slices.DeleteFunc(w.frames[victim], func(f *messages.Frame) bool { return f.First <= deletedAt(w.frames[victim]) })
 		for _, tenant := range []string{"default", "acme"} {
-			sameUsage(t, w, s, tenant)
+			checkUsage(t, w, s, tenant)
 		}
 	}
 }
 
+// deletedAt returns the number of the event that deleted the agent.
 func deletedAt(frames []*messages.Frame) (n messages.EventNumber) {
 	for _, f := range frames {
 		if ends(f.Events[0].EventType()) {
@@ -488,17 +494,17 @@ func deletedAt(frames []*messages.Frame) (n messages.EventNumber) {
 	return n
 }
 
-// Nothing of a deleted agent's calls can be found in the files, not even in what
-// SQLite has yet to write back, and not by whoever opens what a killed process left.
-func TestNothingOfTheDeletedStays(t *testing.T) { // A108
-	w, a := newWorld(8), agentID(3)
+// The files hold nothing of a deleted agent's calls, also not in the write-ahead log, and also not
+// once the files of a killed process are opened.
+func TestDeletedDataIsErased(t *testing.T) { // A108
+	w, a := newLogWriter(8), agentID(3)
 	const secret = "xyzzy-4711"
-	w.say(a, messages.ToolRequested{Turn: "t", Call: "c", Tool: "look", Arguments: `{"who":"` + secret + `"}`})
+	w.append(a, messages.ToolRequested{Turn: "t", Call: "c", Tool: "look", Arguments: `{"who":"` + secret + `"}`})
 	path, left := file(t), file(t)
 	s := open(t, path)
 	w.apply(t, s, 1)
-	if held(t, path, secret) == "" {
-		t.Fatal("the call is in no file")
+	if fileContaining(t, path, secret) == "" {
+		t.Fatal("file with the call: got none, want one")
 	}
 	for _, suffix := range []string{"", "-wal"} {
 		b, err := os.ReadFile(path + suffix)
@@ -509,28 +515,28 @@ func TestNothingOfTheDeletedStays(t *testing.T) { // A108
 			t.Fatal(err)
 		}
 	}
-	w.say(a, messages.AgentDeleted{})
+	w.append(a, messages.AgentDeleted{})
 	w.apply(t, s, 1)
-	if found := held(t, path, secret); found != "" {
-		t.Errorf("%s still has it", found)
+	if found := fileContaining(t, path, secret); found != "" {
+		t.Errorf("file with the deleted call: got %s, want none", found)
 	}
 
 	killed, err := sql.Open("sqlite", "file:"+(&url.URL{Path: left}).EscapedPath()+"?_pragma=secure_delete(1)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer killed.Close() // after the other has looked
+	defer killed.Close() // after the store was opened and checked
 	if _, err := killed.Exec(`DELETE FROM effects; DELETE FROM agents`); err != nil {
 		t.Fatal(err)
 	}
 	open(t, left)
-	if found := held(t, left, secret); found != "" {
-		t.Errorf("opened again, %s still has it", found)
+	if found := fileContaining(t, left, secret); found != "" {
+		t.Errorf("file with the deleted call after opening: got %s, want none", found)
 	}
 }
 
-// held is the first file of the store that holds the text; empty if none does.
-func held(t *testing.T, path, text string) string {
+// fileContaining returns the first file of the store that contains the text, or "".
+func fileContaining(t *testing.T, path, text string) string {
 	t.Helper()
 	files, err := filepath.Glob(path + "*")
 	if err != nil {
@@ -550,9 +556,9 @@ func held(t *testing.T, path, text string) string {
 
 // A batch of large calls is committed before it takes much memory.
 func TestLargeCallsFillABatch(t *testing.T) {
-	w, a := newWorld(9), agentID(1)
+	w, a := newLogWriter(9), agentID(1)
 	for i := range 40 {
-		w.say(a, messages.ToolRequested{Turn: "t", Call: messages.CallID(fmt.Sprint(i)), Tool: "write", Arguments: `"` + strings.Repeat("x", 512<<10) + `"`})
+		w.append(a, messages.ToolRequested{Turn: "t", Call: messages.CallID(fmt.Sprint(i)), Tool: "write", Arguments: `"` + strings.Repeat("x", 512<<10) + `"`})
 	}
 	b, shard := open(t, file(t)).Batch(), int(a.Partition())%len(w.shards)
 	for _, m := range w.shards[shard] {
@@ -564,20 +570,21 @@ func TestLargeCallsFillABatch(t *testing.T) {
 		}
 	}
 	if n := b.Len(); n != 32 {
-		t.Errorf("it is full after %d calls", n)
+		t.Errorf("calls in a full batch: got %d, want 32", n)
 	}
 }
 
+// Frames that cannot be read are logged and counted, and the others are indexed.
 func TestUnreadableFramesAreCounted(t *testing.T) {
-	w := newWorld(6)
-	w.live(10, 50)
+	w := newLogWriter(6)
+	w.appendTurns(10, 50)
 	bad := &w.shards[1][5]
 	bad.Types, bad.Frame = []string{"tool.completed"}, func() (*messages.Frame, error) { return nil, errors.New("bad checksum") }
 	w.shards[1][6].Foreign, w.shards[1][6].Agent, w.shards[1][6].Frame = true, messages.AgentID{}, nil
-	headless := &w.shards[1][7+slices.IndexFunc(w.shards[1][7:], func(m Message) bool { return m.Agent != bad.Agent })] // the first of each agent is warned of
+	headless := &w.shards[1][7+slices.IndexFunc(w.shards[1][7:], func(m Message) bool { return m.Agent != bad.Agent })] // only the first of each agent is logged
 	headless.Foreign, headless.Types, headless.Frame = true, nil, func() (*messages.Frame, error) { return nil, errors.New("no such header") }
-	var said strings.Builder
-	s, err := Open(t.Context(), file(t), slog.New(slog.NewTextHandler(&said, nil)))
+	var logged strings.Builder
+	s, err := Open(t.Context(), file(t), slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -590,30 +597,30 @@ func TestUnreadableFramesAreCounted(t *testing.T) {
 	w.shards[1] = append(w.shards[1], again)
 	w.apply(t, s, 30)
 	for _, part := range []string{bad.Agent.String(), "bad checksum", "shard=1", fmt.Sprintf("sequence=%d", bad.Seq), "no such header", fmt.Sprintf("sequence=%d", headless.Seq)} {
-		if !strings.Contains(said.String(), part) {
-			t.Errorf("%q is not said: %s", part, said.String())
+		if !strings.Contains(logged.String(), part) {
+			t.Errorf("log: got %s, want %q", logged.String(), part)
 		}
 	}
 	shards, err := s.Shards(t.Context())
 	if err != nil || shards[1].Unreadable != 3 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
-		t.Errorf("shard 1 is %+v, %v", shards[1], err)
+		t.Errorf("shard 1: got %+v, error %v, want 3 unreadable frames and the last position", shards[1], err)
 	}
-	if !strings.Contains(said.String(), "repeats events") {
-		t.Errorf("a repeated frame is not reported: %s", said.String())
+	if !strings.Contains(logged.String(), "repeats events") {
+		t.Errorf("log: got %s, want the repeated frame", logged.String())
 	}
 	left := s.Unreadable("default") + s.Unreadable("acme")
 	if left != 3 || s.Unreadable(bad.Agent.Tenant) == 0 || s.Unreadable("nobody") != 0 {
-		t.Errorf("of the tenants %d are told", left)
+		t.Errorf("unreadable frames of the tenants: got %d, want 3", left)
 	}
 }
 
-// Frames without a key are told of once for each agent, and once their agent is
-// deleted they are missed no more.
+// Frames without a key are logged once for each agent. They are not counted once their agent is
+// deleted.
 func TestFramesWithoutAKey(t *testing.T) { // A108
-	w := newWorld(6)
-	w.live(10, 50)
+	w := newLogWriter(6)
+	w.appendTurns(10, 50)
 	victim, other := agentID(3), agentID(4)
-	unkeyed := func(a messages.AgentID, why error) (frames int) {
+	withoutKey := func(a messages.AgentID, why error) (frames int) {
 		for _, shard := range w.shards {
 			for i := range shard {
 				if shard[i].Agent == a && slices.ContainsFunc(shard[i].Types, indexed) {
@@ -624,44 +631,45 @@ func TestFramesWithoutAKey(t *testing.T) { // A108
 		}
 		return frames
 	}
-	lost, shredded := unkeyed(victim, messages.ErrNoKey), unkeyed(other, messages.ErrShredded)
+	lost, shredded := withoutKey(victim, messages.ErrNoKey), withoutKey(other, messages.ErrShredded)
 	if lost < 2 || shredded < 2 {
-		t.Fatalf("the world has too few frames: %d and %d", lost, shredded)
+		t.Fatalf("frames without a key: got %d and %d, want at least 2", lost, shredded)
 	}
-	var said strings.Builder
+	var logged strings.Builder
 	path := file(t)
-	s, err := Open(t.Context(), path, slog.New(slog.NewTextHandler(&said, nil)))
+	s, err := Open(t.Context(), path, slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.apply(t, s, 30)
-	if warned := strings.Count(said.String(), "level=WARN"); warned != 1 || !strings.Contains(said.String(), victim.String()) {
-		t.Errorf("%d warnings: %s", warned, said.String())
+	if warned := strings.Count(logged.String(), "level=WARN"); warned != 1 || !strings.Contains(logged.String(), victim.String()) {
+		t.Errorf("warnings: got %d, want 1 for %s: %s", warned, victim, logged.String())
 	}
 	if got := s.Unreadable(victim.Tenant); got != lost {
-		t.Errorf("%d frames are missed, want %d", got, lost)
+		t.Errorf("unreadable frames: got %d, want %d", got, lost)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, path)
 	if got := s.Unreadable(victim.Tenant); got != lost {
-		t.Errorf("opened again: %d frames are missed, want %d", got, lost)
+		t.Errorf("unreadable frames after reopening: got %d, want %d", got, lost)
 	}
-	w.say(victim, gone("agent.deleted"))
+	w.append(victim, typeOnly("agent.deleted"))
 	w.apply(t, s, 30)
 	if got := s.Unreadable(victim.Tenant); got != 0 {
-		t.Errorf("of a deleted agent %d frames are missed", got)
+		t.Errorf("unreadable frames of a deleted agent: got %d, want 0", got)
 	}
 }
 
-func TestAFileThatIsNotOursIsBuiltAgain(t *testing.T) { // A87
-	w := newWorld(7)
-	w.live(20, 150)
+// A file of another version, or a damaged one, is replaced by an empty one.
+func TestInvalidFileIsRebuilt(t *testing.T) { // A87
+	w := newLogWriter(7)
+	w.appendTurns(20, 150)
 	good := open(t, file(t))
 	w.apply(t, good, 50)
 	want := answers(t, good, 0)
-	for name, harm := range map[string]func(t *testing.T, path string){
+	for name, corrupt := range map[string]func(t *testing.T, path string){
 		"another version": func(t *testing.T, path string) {
 			s := open(t, path)
 			if _, err := s.write.Exec(`PRAGMA user_version = 99`); err != nil {
@@ -669,7 +677,7 @@ func TestAFileThatIsNotOursIsBuiltAgain(t *testing.T) { // A87
 			}
 			_ = s.Close()
 		},
-		"no database": func(t *testing.T, path string) { write(t, path, []byte("this is no database at all")) },
+		"not a database": func(t *testing.T, path string) { write(t, path, []byte("this is no database at all")) },
 		"cut short": func(t *testing.T, path string) {
 			b, err := os.ReadFile(path)
 			if err != nil {
@@ -698,14 +706,14 @@ func TestAFileThatIsNotOursIsBuiltAgain(t *testing.T) { // A87
 			s := open(t, path)
 			w.apply(t, s, 50)
 			_ = s.Close()
-			harm(t, path)
+			corrupt(t, path)
 			s = open(t, path)
 			if at := s.Shard(0).Seq; at != 0 {
-				t.Fatalf("shard 0 is at %d", at)
+				t.Fatalf("position of shard 0: got %d, want 0", at)
 			}
 			w.apply(t, s, 50)
 			if got := answers(t, s, 0); got != want {
-				t.Error("other answers")
+				t.Error("rebuilt file: got other answers than from an undamaged one")
 			}
 		})
 	}
@@ -718,31 +726,30 @@ func write(t *testing.T, path string, b []byte) {
 	}
 }
 
-// A frame that cannot be read now leaves the batch as it was, and is taken in when
-// it is added again.
+// A frame that fails with ErrLater leaves the batch unchanged, and is indexed when it is added again.
 func TestFramesThatCannotBeReadNow(t *testing.T) { // A30, A87
-	w := newWorld(6)
-	w.live(10, 50)
+	w := newLogWriter(6)
+	w.appendTurns(10, 50)
 	good := open(t, file(t))
 	w.apply(t, good, 30)
 	s := open(t, file(t))
 	for shard, log := range w.shards {
 		b := s.Batch()
 		for i, m := range log {
-			decode, away := m.Frame, i%3 == 0 && slices.ContainsFunc(m.Types, indexed)
+			decode, unavailable := m.Frame, i%3 == 0 && slices.ContainsFunc(m.Types, indexed)
 			m.Frame = func() (*messages.Frame, error) {
-				if away {
-					return nil, fmt.Errorf("%w: nobody answers", ErrLater)
+				if unavailable {
+					return nil, fmt.Errorf("%w: no response", ErrLater)
 				}
 				return decode()
 			}
-			if before, err := b.Len(), b.Add(t.Context(), shard, m); away && (!errors.Is(err, ErrLater) || b.Len() != before) || !away && err != nil {
-				t.Fatalf("message %d: %v, %d in the batch, before %d", m.Seq, err, b.Len(), before)
+			if before, err := b.Len(), b.Add(t.Context(), shard, m); unavailable && (!errors.Is(err, ErrLater) || b.Len() != before) || !unavailable && err != nil {
+				t.Fatalf("message %d: got error %v, %d in the batch, before %d", m.Seq, err, b.Len(), before)
 			}
-			if !away {
+			if !unavailable {
 				continue
 			}
-			if away = false; i%2 == 0 {
+			if unavailable = false; i%2 == 0 {
 				if err := b.Commit(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -757,14 +764,14 @@ func TestFramesThatCannotBeReadNow(t *testing.T) { // A30, A87
 		}
 	}
 	if answers(t, s, 0) != answers(t, good, 0) || s.Unreadable("default")+s.Unreadable("acme") != 0 {
-		t.Error("frames that could not be read at first are missing")
+		t.Error("got other answers or unreadable frames, want those of a store that read all frames at once")
 	}
 }
 
-// What harms a file while it is open is noticed by who asks: whoever keeps it is told.
-func TestQueriesTellOfDamage(t *testing.T) { // A87
-	w := newWorld(9)
-	w.live(20, 300)
+// Damage to a file that is open is returned by the query that finds it, and Broken is closed.
+func TestQueriesReportDamage(t *testing.T) { // A87
+	w := newLogWriter(9)
+	w.appendTurns(20, 300)
 	ask := map[string]func(s *Store) error{
 		"effects":   func(s *Store) error { return first(s.Effects(t.Context(), Query{Tenant: "default"})) },
 		"approvals": func(s *Store) error { return first(s.Approvals(t.Context(), Query{Tenant: "default"})) },
@@ -779,7 +786,7 @@ func TestQueriesTellOfDamage(t *testing.T) { // A87
 		},
 	}
 	for view, ask := range ask {
-		for name, harm := range map[string]func(t *testing.T, s *Store){
+		for name, corrupt := range map[string]func(t *testing.T, s *Store){
 			"random": func(t *testing.T, s *Store) {
 				random := make([]byte, 1<<20)
 				for i := range random {
@@ -800,7 +807,7 @@ func TestQueriesTellOfDamage(t *testing.T) { // A87
 			},
 		} {
 			if view == "held" && name == "values" {
-				continue // doctor compares what is held with the log
+				continue // doctor compares these values with the log
 			}
 			t.Run(view+" "+name, func(t *testing.T) {
 				s := open(t, file(t))
@@ -808,25 +815,25 @@ func TestQueriesTellOfDamage(t *testing.T) { // A87
 				if err := ask(s); err != nil {
 					t.Fatal(err)
 				}
-				harm(t, s)
-				s.read.SetMaxIdleConns(0) // what they remember is gone
+				corrupt(t, s)
+				s.read.SetMaxIdleConns(0) // drops the page caches
 				if err := ask(s); !Damaged(err) {
-					t.Fatalf("who asks hears %v", err)
+					t.Fatalf("query: got error %v, want damage", err)
 				}
 				select {
 				case <-s.Broken():
 					if !Damaged(s.Damage()) {
-						t.Errorf("it is told as %v", s.Damage())
+						t.Errorf("Damage: got %v, want damage", s.Damage())
 					}
 				default:
-					t.Error("nobody is told")
+					t.Error("Broken: got an open channel, want a closed one")
 				}
 			})
 		}
 	}
 }
 
-// first is the error of some rows.
+// first returns the first error of the rows.
 func first(rows iter.Seq2[Row, error]) error {
 	for _, err := range rows {
 		if err != nil {
@@ -836,14 +843,15 @@ func first(rows iter.Seq2[Row, error]) error {
 	return nil
 }
 
-func TestAQueryThatIsWrongIsNoDamage(t *testing.T) {
+// An error of an invalid or cancelled query is not reported as damage.
+func TestQueryErrorsAreNoDamage(t *testing.T) {
 	s := open(t, file(t))
 	many := Query{Tenant: "default", EffectFilter: projections.EffectFilter{Where: make(map[string]string)}}
-	for i := range 100 { // the doors take no more
+	for i := range 100 { // the most that the endpoints accept
 		many.Where[fmt.Sprint("p", i)] = "x"
 	}
 	if err := errors.Join(first(s.Effects(t.Context(), many)), first(s.Approvals(t.Context(), many))); err != nil {
-		t.Error(err)
+		t.Errorf("100 conditions: got error %v, want none", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -852,36 +860,35 @@ func TestAQueryThatIsWrongIsNoDamage(t *testing.T) {
 		first(s.Effects(ended, Query{Tenant: "default"})),
 	} {
 		if err == nil || Damaged(err) {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want one that is no damage", err)
 		}
 	}
 	select {
 	case <-s.Broken():
-		t.Errorf("it is told as %v", s.Damage())
+		t.Errorf("Damage: got %v, want none", s.Damage())
 	default:
 	}
 }
 
-// A file has one Store: another one is refused and leaves it alone, and so does
-// who would remove it.
+// While a store has a file open, a second Open and Remove fail with ErrHeld and do not change it.
 func TestAFileHasOneStore(t *testing.T) { // A87
-	w := newWorld(8)
-	w.live(5, 30)
+	w := newLogWriter(8)
+	w.appendTurns(5, 30)
 	path := file(t)
 	s := open(t, path)
 	w.apply(t, s, 10)
 	if _, err := Open(t.Context(), path, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "a folder of its own") {
-		t.Errorf("the second hears %v", err)
+		t.Errorf("second Open: got error %v, want %v", err, ErrHeld)
 	}
 	if err := Remove(path); !errors.Is(err, ErrHeld) {
-		t.Errorf("who removes it hears %v", err)
+		t.Errorf("Remove: got error %v, want %v", err, ErrHeld)
 	}
 	want := answers(t, s, 0)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if s = open(t, path); answers(t, s, 0) != want {
-		t.Error("the next one finds other views")
+		t.Error("reopened file: got other answers than before")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -890,14 +897,14 @@ func TestAFileHasOneStore(t *testing.T) { // A87
 		t.Fatal(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("files after Remove: got %v, error %v, want none", left, err)
 	}
 	if err := Remove(filepath.Join(path, "not", "there")); err != nil {
-		t.Error(err)
+		t.Errorf("Remove of a missing file: got error %v, want none", err)
 	}
 }
 
-// Only folders of processes that were killed are swept away.
+// Sweep removes only folders of processes that were killed.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	folder := func(name string) string {
@@ -920,11 +927,11 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := Sweep(filepath.Join(dir, "views-*"), "index.db"); n != 1 {
-		t.Errorf("%d are removed", n)
+		t.Errorf("removed folders: got %d, want 1", n)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || fmt.Sprint(left) != fmt.Sprint([]string{filepath.Join(dir, "else"), filepath.Join(dir, "views-held"), filepath.Join(dir, "views-link"), filepath.Join(dir, "views-unknown")}) {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("remaining folders: got %v, error %v, want else, views-held, views-link and views-unknown", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "else", "index.db")); err != nil {
 		t.Error(err)
@@ -932,25 +939,25 @@ func TestSweep(t *testing.T) {
 }
 
 func TestQueriesEndWithTheirContext(t *testing.T) {
-	w := newWorld(9)
-	w.live(5, 100)
+	w := newLogWriter(9)
+	w.appendTurns(5, 100)
 	s := open(t, file(t))
 	w.apply(t, s, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, err := range s.Effects(ctx, Query{Tenant: "default"}) {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want %v", err, context.Canceled)
 		}
 		return
 	}
-	t.Error("no error")
+	t.Errorf("got no error, want %v", context.Canceled)
 }
 
-// Wherever a commit is when its context ends, that is what is told.
+// A commit whose context ends, at any moment of it, fails with the error of the context or succeeds.
 func TestCommitsEndWithTheirContext(t *testing.T) {
-	w := newWorld(10)
-	w.live(50, 200)
+	w := newLogWriter(10)
+	w.appendTurns(50, 200)
 	for i := range 300 {
 		s := open(t, "")
 		b := s.Batch()
@@ -963,7 +970,7 @@ func TestCommitsEndWithTheirContext(t *testing.T) {
 		err := b.Commit(ctx)
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("it ended after %d µs: %v", i*20, err)
+			t.Fatalf("context ended after %d µs: got error %v, want %v", i*20, err, context.DeadlineExceeded)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -971,11 +978,11 @@ func TestCommitsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// A page of effects costs what is on it, not what there is.
+// A page of effects is read from an index in order, without a scan or a sort of all effects.
 func TestPagesAreReadInOrder(t *testing.T) {
 	s := open(t, file(t))
 	for _, q := range []Query{{}, {Kind: "k"}, {After: cursor(ofEffects, position{})},
-		{EffectFilter: projections.EffectFilter{Tool: "x"}}, {EffectFilter: projections.EffectFilter{Outcome: projections.CallFailed, Since: begun}},
+		{EffectFilter: projections.EffectFilter{Tool: "x"}}, {EffectFilter: projections.EffectFilter{Outcome: projections.CallFailed, Since: logStart}},
 		{EffectFilter: projections.EffectFilter{Outcome: projections.CallCompleted, Where: map[string]string{"a": "b"}}},
 	} {
 		q.Tenant, q.Limit = "default", 5
@@ -1000,7 +1007,7 @@ func TestPagesAreReadInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := strings.Join(plan, "; "); !strings.Contains(text, "SEARCH e USING INDEX") || strings.Contains(text, "SCAN") || strings.Contains(text, "B-TREE FOR ORDER BY") {
-			t.Errorf("%+v: %s", q, text)
+			t.Errorf("plan of %+v: got %s, want an index search without scan and sort", q, text)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// A frame is decoded for the index if one of its events changes what the index holds.
+// The frames of every event type that changes the index are decoded for it.
 func TestIndexedEventsAreThoseThatChangeIt(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}
 	changes := 0
@@ -29,7 +29,7 @@ func TestIndexedEventsAreThoseThatChangeIt(t *testing.T) {
 		apply(1, messages.ToolRequested{Turn: "x", Call: "x", Tool: "x"})
 		apply(2, messages.ModelRequested{Turn: "x", Call: "x"})
 		ev := reflect.New(reflect.TypeOf(zero)).Elem()
-		for i := range ev.NumField() { // an event about that turn and that call
+		for i := range ev.NumField() { // of the turn and call above
 			if f := ev.Field(i); f.Kind() == reflect.String {
 				f.SetString("x")
 			}
@@ -38,12 +38,12 @@ func TestIndexedEventsAreThoseThatChangeIt(t *testing.T) {
 		apply(3, ev.Interface().(messages.Event))
 		changed := views() != before
 		if name := zero.EventType(); changed && !indexed(name) && !ends(name) {
-			t.Errorf("%s changes what the index holds, and its frames are not decoded", name)
+			t.Errorf("indexed(%s): got false, want true, since it changes the index", name)
 		} else if changed {
 			changes++
 		}
 	}
 	if changes < 15 {
-		t.Errorf("%d types of events change it: the test does not find them", changes)
+		t.Errorf("event types that change the index: got %d, want at least 15", changes)
 	}
 }

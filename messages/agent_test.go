@@ -71,7 +71,7 @@ func TestPartitionKnownValues(t *testing.T) {
 		{AgentID{"default", "assistant", "a1"}, 16},
 		{AgentID{"", "", ""}, Partition(uint32(2166136261) % 64)},
 		{AgentID{"a", "", ""}, Partition(uint32(0xe40c292c) % 64)},      // published FNV-1a vector
-		{AgentID{"fo", "ob", "ar"}, Partition(uint32(0xbf9cf968) % 64)}, // of foobar
+		{AgentID{"fo", "ob", "ar"}, Partition(uint32(0xbf9cf968) % 64)}, // likewise, for foobar
 	} {
 		if got := tc.a.Partition(); got != tc.want {
 			t.Errorf("partition of %v: got %d, want %d", tc.a, got, tc.want)

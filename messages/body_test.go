@@ -273,7 +273,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 }
 
 // Commands and inputs are unpacked as they were packed, and WithID changes only the id.
-func TestCommandsAndInputsRoundTrip(t *testing.T) {
+func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Cancel{}, Compact{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
 		v := reflect.New(reflect.TypeOf(c))
 		fill(v.Elem(), "x")

@@ -8,7 +8,7 @@ import (
 
 func noHeader(string) string { return "" }
 
-// A command between agents is read from its body as it was written. Only ParsePeer accepts it.
+// A command between agents is parsed from its body unchanged. Only ParsePeer accepts it.
 // Inputs and commands of other senders cannot use its id.
 func TestCommandsBetweenAgents(t *testing.T) {
 	parent := Parent{Caller: Caller{Agent: "default/boss/b", Turn: "t3", Call: "c1"}, Above: []Caller{{Agent: "default/root/r", Turn: "t4", Call: "c<1>"}}, Limits: Limits{MaxTokens: 7}}

@@ -65,8 +65,8 @@ func TestDepthAndLengthsAreLimited(t *testing.T) { // A102
 	}
 }
 
-// An extension is not read as a map. DecodeMapLen of the library does so, and the bytes of an
-// extension are not checked.
+// An extension is not read as a map, as DecodeMapLen of the library would: the bytes of an extension
+// are not checked.
 func TestExtensionsAreNoMaps(t *testing.T) {
 	frame := mustEncode(t, sampleFrame(StatePatched{}))
 	cause, err := Pack(&Cause{Type: "input"})

@@ -20,6 +20,6 @@ func TestUnknownQueryField(t *testing.T) { // A102
 		}
 	}
 	if _, err := ParseQuery([]byte(`{"view":"effects","tool":"refund","where":{"any":"7"}}`)); err != nil {
-		t.Error(err)
+		t.Errorf("query of effects: got error %v, want none", err)
 	}
 }

@@ -65,7 +65,7 @@ func done(turn messages.TurnID, call messages.CallID, output string) messages.Ev
 }
 
 // Results are listed in the order of their calls, whatever order they arrive in.
-func TestResultsInOrderOfCalls(t *testing.T) { // A32
+func TestResultsStandInRequestOrder(t *testing.T) { // A32
 	base := []messages.Event{input("u1", "go"), started("t2", "u1"), answer("t2", "", "a", "b", "c", "d")}
 	results := map[messages.CallID]messages.Event{
 		"a": done("t2", "a", "A"), "b": messages.ToolFailed{Turn: "t2", Call: "b", Message: "B"},

@@ -81,7 +81,7 @@ var story2 = []messages.Event{
 }
 
 // The text of a replay is that of the files in testdata and has no control characters.
-func TestReplayText(t *testing.T) {
+func TestReplayTellsTheStory(t *testing.T) {
 	for path, events := range map[string][]messages.Event{"testdata/replay.txt": story1, "testdata/steered.txt": story2} {
 		var r Replay
 		var b strings.Builder

@@ -55,8 +55,8 @@ func restored(t testing.TB, h *History) *History {
 	return back
 }
 
-// After every event a history that was written and read equals one that was not, and so it does
-// after later events.
+// A history that is written and read after any events equals one that was not, and still does after
+// later events.
 func TestHistoryBinary(t *testing.T) { // A27, A87
 	events := manyEvents(9)
 	live, stored := &History{}, &History{}

@@ -350,7 +350,7 @@ func TestStatusNamesTheLimit(t *testing.T) { // A17
 }
 
 // A paused turn and its agent's status have the reason and message of the pause.
-func TestReasonOfPausedTurn(t *testing.T) { // A17, A40
+func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 	var turns Turns
 	var w Work
 	for i, ev := range []messages.Event{

@@ -116,8 +116,8 @@ func (w *logWriter) appendTurns(agents, turns int) {
 	}
 }
 
-// apply adds the log to the store in batches of at most most messages.
-func (w *logWriter) apply(t testing.TB, s *Store, most int) {
+// apply adds the log to the store in batches of the given size.
+func (w *logWriter) apply(t testing.TB, s *Store, size int) {
 	t.Helper()
 	for shard, log := range w.shards {
 		b := s.Batch()
@@ -128,7 +128,7 @@ func (w *logWriter) apply(t testing.TB, s *Store, most int) {
 			if err := b.Add(t.Context(), shard, m); err != nil {
 				t.Fatal(err)
 			}
-			if b.Len() == most {
+			if b.Len() == size {
 				if err := b.Commit(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -494,8 +494,8 @@ func deletedAt(frames []*messages.Frame) (n messages.EventNumber) {
 	return n
 }
 
-// The files hold nothing of a deleted agent's calls, also not in the write-ahead log, and also not
-// once the files of a killed process are opened.
+// No file of a store holds a deleted agent's calls, not even the write-ahead log. Data that a killed
+// process left is erased when its files are opened.
 func TestDeletedDataIsErased(t *testing.T) { // A108
 	w, a := newLogWriter(8), agentID(3)
 	const secret = "xyzzy-4711"
@@ -934,7 +934,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("remaining folders: got %v, error %v, want else, views-held, views-link and views-unknown", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "else", "index.db")); err != nil {
-		t.Error(err)
+		t.Errorf("file behind the link: got error %v, want it kept", err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// Agents that are taken over together are fenced and go on at once, in one frame
-// each; their calls of the model come one after the other, and are in nobody's way.
+// Agents that are taken over together are all fenced at once, in one frame each. Their model
+// calls are paced, and do not delay the calls of other agents.
 func TestRecoveryIsPaced(t *testing.T) { // A20
 	const n = 30
 	called, never := make(chan messages.AgentID, 3*n), scripted.NewGate()
@@ -33,7 +33,7 @@ func TestRecoveryIsPaced(t *testing.T) { // A20
 	}
 	first.Crash()
 	cfg := config(model)
-	cfg.RecoverRate = 1 // a second
+	cfg.RecoverRate = 1 // per second
 	begun := time.Now()
 	second := s.Start(cfg)
 	for _, a := range all {
@@ -43,11 +43,11 @@ func TestRecoveryIsPaced(t *testing.T) { // A20
 		frames := s.Frames(a)
 		last := frames[len(frames)-1]
 		if got := fmt.Sprint(last.Events[0].EventType(), last.Events[1].EventType()); len(frames) != 2 || got != "agent.activatedmodel.restarted" {
-			t.Errorf("%s was taken over with %d frames, the last begins with %s", a, len(frames), got)
+			t.Errorf("%s has %d frames and the last begins with %s, want 2 and agent.activatedmodel.restarted", a, len(frames), got)
 		}
 	}
 	if calls, took := len(called), time.Since(begun); calls > n/2+int(took.Seconds()) {
-		t.Errorf("the model was called %d times within %v", calls, took)
+		t.Errorf("got %d model calls within %v, want at most %d", calls, took, n/2+int(took.Seconds()))
 	}
 	other := actorstest.Agent(ada.Kind, "other")
 	second.Must(other, say("u1", "hello"))

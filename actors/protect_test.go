@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,25 +13,25 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// A panic is an error, and is logged with its stack; an error stays what it is.
+// A panic is returned as an error and logged with its stack. An error is returned unchanged.
 func TestProtect(t *testing.T) { // A31
 	var out bytes.Buffer
 	log := func() *slog.Logger { return slog.New(slog.NewTextHandler(&out, nil)) }
 	_, err := protect(log, func() (int, error) { panic("a bug") })
 	var panicked *panicError
 	if !errors.As(err, &panicked) || err.Error() != "panicked: a bug" || !strings.Contains(out.String(), "TestProtect") {
-		t.Errorf("%v, logged %q", err, &out)
+		t.Errorf("got error %v and log %q, want the panic and its stack", err, &out)
 	}
 	if n, err := protect(log, func() (int, error) { return 1, errors.ErrUnsupported }); n != 1 || err != errors.ErrUnsupported {
-		t.Errorf("%d, %v", n, err)
+		t.Errorf("got %d, %v, want 1, %v", n, err, errors.ErrUnsupported)
 	}
 }
 
-// What fails is tried until it succeeds, until its error is permanent, or until its context ends.
+// retry calls a function until it succeeds, its error is permanent, or the context ends.
 func TestRetry(t *testing.T) { // A36
 	synctest.Test(t, func(t *testing.T) {
 		rt := &Runtime{logger: slog.New(slog.DiscardHandler)}
-		away := errors.New("away")
+		unavailable := errors.New("unavailable")
 		for _, c := range []struct {
 			name  string
 			fails int // how often
@@ -40,9 +39,9 @@ func TestRetry(t *testing.T) { // A36
 			tries int
 			want  error
 		}{
-			{"it succeeds", 20, away, 21, nil},
-			{"it is permanent", 1, backoff.Permanent(away), 1, away},
-			{"its time is over", 1 << 30, away, 0, away},
+			{"succeeds", 20, unavailable, 21, nil},
+			{"permanent error", 1, backoff.Permanent(unavailable), 1, unavailable},
+			{"context ends", 1 << 30, unavailable, 0, unavailable},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			tries := 0
@@ -54,7 +53,7 @@ func TestRetry(t *testing.T) { // A36
 			}, "it failed")
 			cancel()
 			if !errors.Is(err, c.want) || c.tries > 0 && tries != c.tries || tries > 2000 {
-				t.Error(fmt.Errorf("%s: %w after %d tries", c.name, err, tries))
+				t.Errorf("%s: got error %v after %d tries, want %v after %d (0: any number)", c.name, err, tries, c.want, c.tries)
 			}
 		}
 	})

@@ -21,14 +21,14 @@ func TestTwoInputsInOrder(t *testing.T) { // A1
 	first := node.Must(ada, say("u1", "2+2?"))
 	second := node.Must(ada, say("u2", "twice that?"))
 	if first.Disposition != messages.Started || second.Disposition != messages.Queued || first.Turn == "" {
-		t.Errorf("answers are %+v, %+v", first, second)
+		t.Errorf("got answers %+v, %+v, want the first input started and the second queued", first, second)
 	}
 	gate.Release()
 	all := s.Until(ada, "turn.completed", 2)
 	ends(t, all)
 	wantItems(t, model.Requests()[1], "user 2+2?", "assistant four", "user twice that?")
 	if model.Calls() != 2 {
-		t.Errorf("%d model calls", model.Calls())
+		t.Errorf("got %d model calls, want 2", model.Calls())
 	}
 }
 
@@ -60,7 +60,7 @@ func TestThousandInputs(t *testing.T) { // A7
 				}
 				if i%7 == 0 {
 					if a := node.Do(ada, say(id, id)); a.Err != nil || !a.Duplicate {
-						t.Errorf("the second %s was answered with %+v", id, a)
+						t.Errorf("second %s: got answer %+v, want a duplicate", id, a)
 					}
 				}
 			}
@@ -69,7 +69,7 @@ func TestThousandInputs(t *testing.T) { // A7
 	senders.Wait()
 	order := ends(t, s.Until(ada, "turn.completed", 1000))
 	if len(order) != 1000 {
-		t.Fatalf("%d turns", len(order))
+		t.Fatalf("got %d turns, want 1000", len(order))
 	}
 	last := map[string]int{}
 	for _, id := range order {
@@ -77,7 +77,7 @@ func TestThousandInputs(t *testing.T) { // A7
 		var n int
 		_, _ = fmt.Sscan(number, &n)
 		if n != last[publisher] {
-			t.Errorf("input %s came when number %d of its publisher was due", id, last[publisher])
+			t.Errorf("got input %s, want number %d of its publisher", id, last[publisher])
 		}
 		last[publisher] = n + 1
 	}
@@ -86,20 +86,20 @@ func TestThousandInputs(t *testing.T) { // A7
 func TestSameIDTwice(t *testing.T) { // A8
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
-	cfg.IdleAfter = 4 * time.Millisecond // asleep between any two commands, or about to be
+	cfg.IdleAfter = 4 * time.Millisecond // passivated between any two commands, or about to be
 	node := s.Start(cfg)
 	first := node.Must(ada, say("first", "hello"))
 	if bobs := node.Must(bob, say("first", "hello")); bobs.Duplicate {
-		t.Error("the same id to another agent had no effect")
+		t.Error("the id of an input to another agent is treated as a duplicate")
 	}
 	noop := node.Must(ada, messages.Resume{ID: "r1"})
 	again := func(when string) {
 		t.Helper()
 		if a := node.Must(ada, say("first", "hello")); !a.Duplicate || a.N != first.N || a.Turn != first.Turn || a.Disposition != first.Disposition {
-			t.Errorf("%s the second answer is %+v, the first %+v", when, a, first)
+			t.Errorf("%s got answer %+v, want a duplicate of %+v", when, a, first)
 		}
 		if a := node.Must(ada, messages.Resume{ID: "r1"}); !a.Duplicate || a.Noop != noop.Noop || a.N != noop.N {
-			t.Errorf("%s the second answer is %+v, the first %+v", when, a, noop)
+			t.Errorf("%s got answer %+v, want a duplicate of %+v", when, a, noop)
 		}
 	}
 	again("at once")
@@ -112,7 +112,7 @@ func TestSameIDTwice(t *testing.T) { // A8
 	node = s.Start(cfg)
 	again("after a restart")
 	if ends(t, s.Events(ada)); len(s.Events(ada)) == 0 || count(s.Events(ada), "input.accepted") != 101 {
-		t.Errorf("%d inputs were accepted", count(s.Events(ada), "input.accepted"))
+		t.Errorf("got %d accepted inputs, want 101", count(s.Events(ada), "input.accepted"))
 	}
 }
 
@@ -124,9 +124,9 @@ func TestRefusals(t *testing.T) { // A9, A18
 	past := time.Now().Add(-time.Second)
 	wantCode(t, node.Do(ada, messages.Input{ID: "u0", Content: messages.TextContent("x"), Deadline: &past}), messages.Expired)
 	if len(s.Events(ada)) != 0 {
-		t.Errorf("an expired input left %v", s.Types(ada))
+		t.Errorf("got events %v of an expired input, want none", s.Types(ada))
 	}
-	// A caller that goes away: the turn goes on.
+	// The caller does not wait for the answer. The turn continues.
 	node.Ask(ada, say("u1", "go"))
 	<-gate.Reached()
 	wantCode(t, node.Do(ada, messages.Input{ID: "u2", Content: messages.TextContent("x"), Policy: messages.PolicyReject}), messages.Busy)
@@ -134,6 +134,6 @@ func TestRefusals(t *testing.T) { // A9, A18
 	wantCode(t, node.Do(actorstest.Agent("nobody", "x"), say("u1", "x")), messages.UnknownKind)
 	gate.Release()
 	if all := s.Until(ada, "turn.completed"); count(all, "input.accepted") != 1 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got events %v, want one input.accepted", s.Types(ada))
 	}
 }

@@ -34,15 +34,15 @@ func TestCrashDuringModelCall(t *testing.T) { // A20
 	all := s.Until(ada, "turn.completed")
 	ends(t, all)
 	if model.Calls() != 2 || count(all, "model.restarted") != 1 || count(all, "model.completed") != 1 || count(all, "agent.activated") != 1 {
-		t.Errorf("%d calls, %v", model.Calls(), s.Types(ada))
+		t.Errorf("got %d model calls and events %v, want 2 calls, the first restarted", model.Calls(), s.Types(ada))
 	}
 	if out := actorstest.Of[messages.TurnCompleted](all)[0].Output; out != "hello to you" {
-		t.Errorf("the answer is %q", out)
+		t.Errorf("got output %q, want %q", out, "hello to you")
 	}
 }
 
-// crashed is a tool that blocks until its process dies, and then says "ran
-// again" when it is run anew.
+// crashed is a tool that blocks until its process crashes. When it runs a second time, it
+// returns "ran again".
 type crashed struct {
 	mu      sync.Mutex
 	keys    []string
@@ -62,15 +62,15 @@ func (c *crashed) run(ctx context.Context) (string, error) {
 	return "", ctx.Err()
 }
 
-// runs are the keys that the tool ran under.
+// runs returns the keys that the tool ran under.
 func (c *crashed) runs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.keys)
 }
 
-// TestCrashWhileToolRuns plays a crash for each OnUnknown: the outcome that the
-// model is told, and how often the tool ran.
+// TestCrashWhileToolRuns crashes the node during a tool call, for each OnUnknown. It checks
+// the outcome that the model is given and how often the tool ran.
 func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 	for _, c := range []struct {
 		name      string
@@ -93,7 +93,7 @@ func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 			if c.onUnknown == tool.Reconcile {
 				lost = lost.ReconcileWith(func(_ context.Context, key string) (string, tool.Found, error) {
 					if want := fn.runs()[0]; key != want {
-						t.Errorf("asked about key %q, it ran under %q", key, want)
+						t.Errorf("got key %q to reconcile, want %q", key, want)
 					}
 					return "found it", c.found, nil
 				})
@@ -108,7 +108,7 @@ func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 			node := s.Start(config(model, lost, quick))
 			node.Must(ada, say("u1", "go"))
 			<-fn.started
-			s.Until(ada, "tool.completed") // the quick one's
+			s.Until(ada, "tool.completed") // of the quick tool
 			node.Crash()
 			node = s.Start(config(model, lost, quick))
 			if a := node.Activate(ada); a.Err != nil {
@@ -122,10 +122,10 @@ func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 			wantItems(t, model.Requests()[1], "user go", "call c1", "call c2", "result c1 "+c.result, "result c2 quick")
 			keys := fn.runs()
 			if len(keys) != c.runs || len(slices.Compact(keys)) != 1 || keys[0] == "" {
-				t.Errorf("ran under keys %q, want %d runs under one", keys, c.runs)
+				t.Errorf("got runs under keys %q, want %d under the same key", keys, c.runs)
 			}
 			if len(quickRuns) != 1 {
-				t.Errorf("the finished tool ran %d times", len(quickRuns))
+				t.Errorf("the tool that had completed ran %d times, want 1", len(quickRuns))
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	running, canceled := make(chan struct{}), make(chan struct{})
 	slow := toolOf("slow", tool.ReadOnly, func(ctx context.Context) (string, error) {
 		select {
-		case <-running: // the second owner's
+		case <-running: // on the second owner
 			return "second", nil
 		default:
 		}
@@ -147,12 +147,12 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	model := scripted.New(scripted.Ask(call("c1", "slow")), scripted.Say("done"), scripted.Say("more"))
 	old := newEar()
 	s := actorstest.New(t, nil)
-	cfg, said := config(model, slow), new(embeddedtest.Words)
-	cfg.Observer, cfg.Logger = old, said.Logger()
+	cfg, logs := config(model, slow), new(embeddedtest.Words)
+	cfg.Observer, cfg.Logger = old, logs.Logger()
 	logged := func(refused, notActivated int) {
 		t.Helper()
-		if n, m := strings.Count(said.String(), "a write was refused"), strings.Count(said.String(), "an agent was not activated"); n != refused || m != notActivated {
-			t.Errorf("the first owner logs %d writes refused and %d agents not activated, want %d and %d:\n%s", n, m, refused, notActivated, said)
+		if n, m := strings.Count(logs.String(), "a write was refused"), strings.Count(logs.String(), "an agent was not activated"); n != refused || m != notActivated {
+			t.Errorf("the first owner logged %d refused writes and %d failed activations, want %d and %d:\n%s", n, m, refused, notActivated, logs)
 		}
 	}
 	first := s.Start(cfg)
@@ -174,7 +174,7 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	all := s.Until(ada, "turn.completed", 2)
 	ends(t, all)
 	if count(all, "input.accepted") != 2 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got events %v, want two inputs accepted", s.Types(ada))
 	}
 	epoch := messages.Epoch(0)
 	for _, f := range s.Frames(ada) {
@@ -185,7 +185,7 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	}
 }
 
-// Two owners at the same moment: whoever wins, there is one history.
+// Owners that activate an agent at the same moment leave one history.
 func TestOwnersRace(t *testing.T) { // A26
 	for range 20 {
 		s := actorstest.New(t, nil)
@@ -219,7 +219,7 @@ func TestFreshNode(t *testing.T) { // A27, state set before and between
 	s.Until(ada, "turn.completed", 2)
 	wantItems(t, model.Requests()[1], "user one", "assistant heard one", "user two")
 	if types := s.Types(ada); types[0] != "agent.created" || types[2] != "state.patched" || count(s.Events(ada), "agent.configured") != 1 {
-		t.Errorf("%v", types)
+		t.Errorf("got events %v, want one agent.configured", types)
 	}
 }
 
@@ -244,12 +244,12 @@ func TestDamage(t *testing.T) { // A29
 	node.Must(bob, say("u1", "hello"))
 	s.Until(bob, "turn.completed")
 	if len(s.Frames(ada)) != before {
-		t.Error("the damaged agent was written to")
+		t.Error("a frame was appended to the log of a damaged agent")
 	}
 }
 
-// Events that make no sense together are folded without harm, or are damage.
-func TestForeignStories(t *testing.T) {
+// An agent whose events contradict one another still accepts an input and runs a turn.
+func TestContradictoryEvents(t *testing.T) {
 	s := actorstest.New(t, nil)
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.TurnStarted{Turn: "t2", MaxSteps: 5},
 		messages.ModelFailed{Turn: "t2"}, messages.ModelRestarted{Turn: "t2"}, messages.ToolStarted{Turn: "t2", Call: "c1"},
@@ -259,29 +259,29 @@ func TestForeignStories(t *testing.T) {
 	s.Until(ada, "turn.completed")
 }
 
-func TestDeadlineOfRetrySurvives(t *testing.T) { // A50: the wait is a fact
+func TestDeadlineOfRetrySurvives(t *testing.T) { // A50: the time of the retry is recorded
 	model := scripted.New(scripted.Fail(&providers.Error{Kind: providers.RateLimit, Temporary: true, RetryAfter: time.Hour}), scripted.Say("hello"))
 	s := actorstest.New(t, nil)
 	node := s.Start(config(model))
 	node.Must(ada, say("u1", "hi"))
 	at := actorstest.Of[messages.ModelFailed](s.Until(ada, "model.failed"))[0].RetryAt
 	if at == nil || time.Until(*at) < 4*time.Minute || time.Until(*at) > 5*time.Minute {
-		t.Fatalf("tries again at %v: an hour was asked for, and five minutes are the most", at)
+		t.Fatalf("got a retry at %v, want it in five minutes, the maximum", at)
 	}
 	node.Crash()
 	node = s.Start(config(model))
 	if a := node.Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	// It still waits, and can be stopped.
+	// The turn still waits, and can be aborted.
 	node.Must(ada, messages.Abort{ID: "a1"})
 	if all := s.Until(ada, "turn.aborted"); count(all, "model.requested") != 1 || model.Calls() != 1 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got %d model calls and events %v, want one call", model.Calls(), s.Types(ada))
 	}
 }
 
-// A wait whose time passed while nobody owned the agent ends at once.
-func TestRetryLongPast(t *testing.T) { // A50
+// A retry that came due while the agent had no owner is made at once.
+func TestOverdueRetry(t *testing.T) { // A50
 	past := time.Now().Add(-time.Hour)
 	s := actorstest.New(t, nil)
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.InputAccepted{Input: "u1", Content: messages.TextContent("hi"), Disposition: messages.Started, Turn: "t3"},
@@ -293,12 +293,12 @@ func TestRetryLongPast(t *testing.T) { // A50
 	}
 	all := s.Until(ada, "turn.completed")
 	if ends(t, all); actorstest.Of[messages.ModelRequested](all)[1].Attempt != 2 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got events %v, want a second attempt", s.Types(ada))
 	}
 }
 
-// An owner before this one wrote an agent's first frame after the agent was
-// looked at here and found empty: told of it, the agent looks again.
+// A previous owner appends an agent's first frame after this owner found the log empty. The
+// next activation reads the log again.
 func TestFirstFrameComesLate(t *testing.T) { // A107
 	s := actorstest.New(t, nil)
 	node := s.Start(config(echo()))

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// Commands that arrive while a node stops are all answered, and it does stop.
+// Commands that arrive while a node stops are all answered, and the node stops.
 func TestAskWhileStopping(t *testing.T) {
 	var agents []messages.AgentID // of one partition
 	for i := 0; len(agents) < 40; i++ {
@@ -46,9 +46,9 @@ func TestRepliesAreOwed(t *testing.T) {
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Say("hello")), scripted.Say("hello"))
 	s := actorstest.New(t, nil)
-	heard := newEar()
+	first := newEar()
 	cfg := config(model)
-	cfg.Observer = heard
+	cfg.Observer = first
 	node := s.Start(cfg)
 	in := say("u1", "hi")
 	in.Reply = "box.1"
@@ -58,35 +58,35 @@ func TestRepliesAreOwed(t *testing.T) {
 	second := newEar()
 	cfg.Observer = second
 	node = s.Start(cfg)
-	node.Activate(ada) // the acceptance is the newest frame: it is told again
+	node.Activate(ada) // the newest frame is the acceptance: its reply is sent again
 	s.Until(ada, "turn.completed")
-	node.Must(ada, messages.Resume{ID: "flush"}) // after everything before it was told
+	node.Must(ada, messages.Resume{ID: "flush"}) // after the replies of all earlier frames were sent
 	third := newEar()
 	cfg.Observer = third
 	node.Stop()
-	s.Start(cfg).Activate(ada) // the newest frame tells of nothing owed
+	s.Start(cfg).Activate(ada) // the newest frame has no reply to send
 	check := func(name string, e *ear, want ...string) {
 		t.Helper()
 		var got []string
 		for _, r := range e.heard() {
 			if r.Subject != "box.1" || r.Input != "u1" || r.Agent != ada {
-				t.Errorf("%s: %+v", name, r)
+				t.Errorf("%s: got reply %+v, want one to box.1 of input u1", name, r)
 			}
 			got = append(got, fmt.Sprint(r.N, r.Event.EventType()))
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s heard %v, want %v", name, got, want)
+			t.Errorf("%s got replies %v, want %v", name, got, want)
 		}
 	}
-	check("the first owner", heard, "3input.accepted")
-	check("the second", second, "3input.accepted", "10turn.completed")
-	check("the third", third)
+	check("the first owner", first, "3input.accepted")
+	check("the second owner", second, "3input.accepted", "10turn.completed")
+	check("the third owner", third)
 }
 
-// The terminal event of a node that died before it could tell is told by the next.
+// A terminal event whose reply was not sent before the node crashed is sent by the next node.
 func TestTerminalReplyIsResent(t *testing.T) {
 	s := actorstest.New(t, nil)
-	node := s.Start(config(echo())) // nobody hears it
+	node := s.Start(config(echo())) // without an observer
 	in := say("u1", "hi")
 	in.Reply = "box.1"
 	node.Must(ada, in)
@@ -97,6 +97,6 @@ func TestTerminalReplyIsResent(t *testing.T) {
 	cfg.Observer = e
 	s.Start(cfg).Activate(ada)
 	if r := e.heard(); len(r) != 1 || r[0].Event.EventType() != "turn.completed" || r[0].N != 7 {
-		t.Errorf("heard %+v", r)
+		t.Errorf("got replies %+v, want turn.completed of event 7", r)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// readings is a log that notes which agents are read.
+// readings is a log that records which agents are read.
 type readings struct {
 	eventlog.Log
 	mu   sync.Mutex
 	keys []string
 }
 
-// Tail is what an activation asks for first.
+// Tail is the first call of an activation.
 func (l *readings) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	l.mu.Lock()
 	l.keys = append(l.keys, a.Key)
@@ -31,7 +31,7 @@ func (l *readings) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail,
 	return l.Log.Tail(ctx, a)
 }
 
-// take returns which agents were read since it was called last.
+// take returns the keys of the agents read since the previous call.
 func (l *readings) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,8 +42,9 @@ func (l *readings) take() []string {
 
 func keyed(key string) messages.AgentID { return actorstest.Agent("test", key) }
 
-// TestLeastRecentlyUsedLeave holds that beyond the number of agents in memory, or their size,
-// the one leaves that was used least recently, and is read again when it is asked.
+// TestLeastRecentlyUsedLeave checks that beyond the number of agents in memory, or their
+// size, the least recently used one is passivated. It is read again when a command arrives
+// for it.
 func TestLeastRecentlyUsedLeave(t *testing.T) {
 	for name, byBytes := range map[string]bool{"by number": false, "by bytes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +54,7 @@ func TestLeastRecentlyUsedLeave(t *testing.T) {
 				cfg.IdleAfter, cfg.SnapshotEvery = 1000*time.Hour, -1
 				cfg.MaxAgents = 3
 				if byBytes {
-					cfg.MaxAgents, cfg.AgentMemory = 100, 350_000 // of agents with 100 KB and a little more each
+					cfg.MaxAgents, cfg.AgentMemory = 100, 350_000 // agents of a little more than 100 KB each
 				}
 				node := actorstest.New(t, log).Start(cfg)
 				defer end(node)
@@ -66,7 +67,7 @@ func TestLeastRecentlyUsedLeave(t *testing.T) {
 					node.Must(keyed(key), say(id, text))
 					synctest.Wait()
 					if got := log.take(); !slices.Equal(got, want) {
-						t.Errorf("%s: %v were read, want %v", key, got, want)
+						t.Errorf("%s: got reads of %v, want %v", key, got, want)
 					}
 				}
 				for _, key := range []string{"a", "b", "c"} {
@@ -75,7 +76,7 @@ func TestLeastRecentlyUsedLeave(t *testing.T) {
 				use("a", "u2")
 				use("d", "u1", "d")
 				if n := node.Runtime().InMemory(); n != 3 {
-					t.Errorf("%d agents are in memory", n)
+					t.Errorf("got %d agents in memory, want 3", n)
 				}
 				use("a", "u3")
 				use("c", "u2")
@@ -85,8 +86,8 @@ func TestLeastRecentlyUsedLeave(t *testing.T) {
 	}
 }
 
-// TestAgentsAtWorkStay holds that an agent with a turn stays in memory, however many others
-// come.
+// TestAgentsAtWorkStay checks that an agent with a turn stays in memory, however many others
+// are activated.
 func TestAgentsAtWorkStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := scripted.NewGate()
@@ -103,25 +104,26 @@ func TestAgentsAtWorkStay(t *testing.T) {
 			node.Must(keyed(fmt.Sprint("other", i)), messages.SetState{ID: "s", Patch: []byte(`{"a":1}`)})
 			synctest.Wait()
 			if n := node.Runtime().InMemory(); n != 1 {
-				t.Fatalf("%d agents are in memory", n)
+				t.Fatalf("got %d agents in memory, want 1", n)
 			}
 		}
 		log.take()
 		node.Must(ada, messages.SetState{ID: "s", Patch: []byte(`{"a":1}`)})
 		if read := log.take(); len(read) != 0 {
-			t.Errorf("%v were read", read)
+			t.Errorf("got reads of %v, want none", read)
 		}
 		gate.Release()
 		s.Until(ada, "turn.completed")
 		node.Must(bob, messages.SetState{ID: "s", Patch: []byte(`{"a":1}`)})
 		synctest.Wait()
 		if n := node.Runtime().InMemory(); n != 1 {
-			t.Errorf("%d agents are in memory when all is done", n)
+			t.Errorf("got %d agents in memory after the turn, want 1", n)
 		}
 	})
 }
 
-// TestAgentsThatLeaveLoseNothing has more agents than stay in memory asked from all sides.
+// TestAgentsThatLeaveLoseNothing sends commands concurrently to more agents than stay in
+// memory. Every input ends.
 func TestAgentsThatLeaveLoseNothing(t *testing.T) {
 	s := actorstest.New(t, nil)
 	cfg := config(echo())

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A command is a repetition only of one with the same id, type and content.
+// A command is a duplicate only of one with the same id, type and content.
 func TestSameCommand(t *testing.T) { // A8
 	was := messages.Cause{ID: "u1", Type: "input", Digest: "d1"}
 	for _, c := range []struct {
@@ -18,11 +18,11 @@ func TestSameCommand(t *testing.T) { // A8
 		{messages.Cause{ID: "u2", Type: "input", Digest: "d1"}, `"u2" has the hash of "u1"`}, // equal hashes
 		{messages.Cause{ID: "u1", Type: "clear", Digest: "d1"}, "used by another command (input)"},
 		{messages.Cause{ID: "u1", Type: "input", Digest: "d2"}, "used with other content"},
-		{messages.Cause{ID: "u1", Type: "input"}, ""}, // given by another agent: no digest
+		{messages.Cause{ID: "u1", Type: "input"}, ""}, // sent by another agent: no digest
 	} {
 		err := sameCommand(was, c.is, 7)
 		if (err == nil) != (c.refusal == "") || err != nil && (err.Code != messages.Conflict || !strings.Contains(err.Message, c.refusal)) {
-			t.Errorf("%+v: %v", c.is, err)
+			t.Errorf("%+v: got error %v, want %q", c.is, err, c.refusal)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestHunt(t *testing.T) {
 	faulttest.Hunting(t)
 	acts := 0
 	for seed := uint64(0); acts < faultActs; seed++ {
-		l := live(t, seed, plan(seed))
+		l := simulate(t, seed, plan(seed))
 		acts += len(l.acts)
 		if l.wrong == nil {
 			continue

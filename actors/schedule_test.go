@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// later is an input that is to come on a schedule.
+// later returns an input with a schedule.
 func later(id, text string, s messages.Schedule) messages.Input {
 	in := say(id, text)
 	in.Schedule = s
@@ -22,7 +22,8 @@ func later(id, text string, s messages.Schedule) messages.Input {
 
 func after(d time.Duration) messages.Schedule { return messages.Schedule{In: messages.Span(d)} }
 
-// An idle agent in memory brings its inputs itself: once, or again and again.
+// An idle agent in memory accepts its scheduled inputs itself: a single input once, a
+// repeated one at each of its times.
 func TestScheduledInputsCome(t *testing.T) { // A6, A8
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
@@ -33,10 +34,10 @@ func TestScheduledInputsCome(t *testing.T) { // A6, A8
 		began := time.Now()
 		in := later("u1", "parcel", after(90*time.Second))
 		if a := node.Must(ada, in); a.Timer != "u1" || a.Turn != "" {
-			t.Errorf("answered %+v", a)
+			t.Errorf("got answer %+v, want the timer u1 and no turn", a)
 		}
 		if a := node.Must(ada, in); !a.Duplicate || a.Timer != "u1" {
-			t.Errorf("the same id again: %+v", a)
+			t.Errorf("the same id again: got answer %+v, want a duplicate with the timer u1", a)
 		}
 		node.Must(ada, later("u2", "tick", messages.Schedule{Cron: "*/5 * * * *", Name: "tick"}))
 		<-time.After(21 * time.Minute)
@@ -44,7 +45,7 @@ func TestScheduledInputsCome(t *testing.T) { // A6, A8
 		<-time.After(21 * time.Minute)
 		all := s.Events(ada)
 		if order := ends(t, all); fmt.Sprint(order) != "[u1 timer:tick:4 timer:tick:12 timer:tick:19 timer:tick:26]" {
-			t.Errorf("inputs came as %v", order)
+			t.Errorf("got inputs %v, want u1 and four ticks", order)
 		}
 		for _, f := range s.Frames(ada) {
 			if f.Events[0].EventType() != "timer.fired" {
@@ -53,15 +54,15 @@ func TestScheduledInputsCome(t *testing.T) { // A6, A8
 			fired := f.Events[0].(messages.TimerFired)
 			if ran := time.Duration(fired.Ran) * time.Millisecond; fired.Timer == "u1" && (ran != 90*time.Second || f.Time.Sub(began) != ran) ||
 				fired.Timer == "tick" && f.Time.Truncate(5*time.Minute) != f.Time {
-				t.Errorf("%+v came at %s", fired, f.Time)
+				t.Errorf("got %+v at %s, want it at its time", fired, f.Time)
 			}
 		}
 	})
 }
 
-// A scheduled input comes once, at once, when its node was away at its time; a
-// cron line comes once for all the times it has missed. Crashes in the middle of
-// it change nothing.
+// A scheduled input whose time passes while no node runs is accepted once, by the first
+// activation. A cron schedule is accepted once for all the times that it missed. Crashes in
+// between change nothing.
 func TestScheduledInputsComeAfterDowntime(t *testing.T) { // A6, A22
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
@@ -80,15 +81,15 @@ func TestScheduledInputsComeAfterDowntime(t *testing.T) { // A6, A22
 		node.Activate(ada)
 		all := s.Until(ada, "turn.completed", 2)
 		if order := ends(t, all); fmt.Sprint(order) != "[u1 timer:tick:4]" {
-			t.Errorf("inputs came as %v", order)
+			t.Errorf("got inputs %v, want u1 and four ticks", order)
 		}
 		if fired := actorstest.Of[messages.TimerFired](all); len(fired) != 2 || fired[1].Missed != 11 {
-			t.Errorf("fired %+v", fired)
+			t.Errorf("got timers fired %+v, want two, the second with 11 missed", fired)
 		}
 	})
 }
 
-// An agent that holds as much as it may hold can still be cleared.
+// An agent that holds as many scheduled inputs as it can accept can still be cleared.
 func TestSchedulesAreBounded(t *testing.T) { // A13, A102
 	s := actorstest.New(t, nil)
 	node := s.Start(with(config(scripted.New()), func(d *actors.Definition) { d.MaxQueue = 2_000 }))
@@ -106,25 +107,25 @@ func TestSchedulesAreBounded(t *testing.T) { // A13, A102
 	node.Must(ada, messages.Clear{ID: "c", Reason: "too much"})
 	all := s.Events(ada)
 	if n := count(all, "timer.cancelled"); n != accepted || n < 200 {
-		t.Errorf("%d timers were cancelled of %d", n, accepted)
+		t.Errorf("got %d timers cancelled, want the %d that were accepted", n, accepted)
 	}
 	big := later("b1", string(make([]byte, 300<<10)), after(time.Hour))
 	for n := range 5 {
 		big.ID = fmt.Sprint("b", n)
 		if a := node.Do(ada, big); (a.Err == nil) != (n < 3) {
-			t.Errorf("number %d of 300 KiB: %v", n, a.Err)
+			t.Errorf("input %d of 300 KiB: got error %v, want one from the fourth on", n, a.Err)
 		}
 	}
 }
 
-// Whoever named a reply subject is told what becomes of a scheduled input: that it
-// was taken, accepted, refused or cancelled, and how it ended.
+// The reply subject of a scheduled input receives each event about it: that its timer was
+// set, that it was accepted, refused or cancelled, and how it ended.
 func TestScheduledInputsAreRepliedTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
-		heard := newEar()
+		observer := newEar()
 		cfg := with(config(echo()), func(d *actors.Definition) { d.MaxSteps = 3 })
-		cfg.Observer = heard
+		cfg.Observer = observer
 		node := s.Start(cfg)
 		for i, wait := range []time.Duration{10 * time.Second, 20 * time.Second, time.Hour} {
 			in := later(fmt.Sprint("u", i), "go", after(wait))
@@ -136,18 +137,18 @@ func TestScheduledInputsAreRepliedTo(t *testing.T) {
 		}
 		s.Until(ada, "turn.completed")
 		node.Crash()
-		cfg = with(cfg, func(d *actors.Definition) { d.MaxSteps = 2 }) // the second one asks for too much now
-		cfg.Observer = heard
+		cfg = with(cfg, func(d *actors.Definition) { d.MaxSteps = 2 }) // below what the second input asks for
+		cfg.Observer = observer
 		node = s.Start(cfg)
 		defer end(node)
 		node.Activate(ada)
 		s.Until(ada, "timer.fired", 2)
 		node.Must(ada, messages.Cancel{ID: "k", All: true})
-		told := map[string]string{}
-		for _, r := range heard.heard() {
-			told[r.Subject] += " " + r.Event.EventType()
+		replies := map[string]string{}
+		for _, r := range observer.heard() {
+			replies[r.Subject] += " " + r.Event.EventType()
 			if r.Input != "u"+r.Subject[4:] {
-				t.Errorf("%s is told of input %s", r.Subject, r.Input)
+				t.Errorf("%s got a reply about input %s", r.Subject, r.Input)
 			}
 		}
 		for subject, want := range map[string]string{
@@ -155,15 +156,15 @@ func TestScheduledInputsAreRepliedTo(t *testing.T) {
 			"box.1": " timer.set timer.fired",
 			"box.2": " timer.set timer.cancelled",
 		} {
-			if got := strings.ReplaceAll(told[subject], " turn.completed turn.completed", " turn.completed"); got != want {
-				t.Errorf("%s is told%s, want%s", subject, got, want)
+			if got := strings.ReplaceAll(replies[subject], " turn.completed turn.completed", " turn.completed"); got != want {
+				t.Errorf("%s got replies%s, want%s", subject, got, want)
 			}
 		}
 	})
 }
 
-// What is too large for the log itself is stored beside it, whatever the agent does
-// when its timer is set.
+// The content of a scheduled input that is too large for a frame is stored as a blob, also
+// while the agent is busy.
 func TestLargeScheduledInputOfBusyAgent(t *testing.T) { // A13, A36
 	gate := scripted.NewGate()
 	defer gate.Release()
@@ -175,6 +176,6 @@ func TestLargeScheduledInputOfBusyAgent(t *testing.T) { // A13, A36
 	node.Must(ada, later("u3", many("large "), after(time.Hour)))
 	set := actorstest.Of[messages.TimerSet](s.Events(ada))
 	if len(set) != 1 || !set[0].Input.Content.HasBlob() || len(blobsOf(t, s, ada)) != 1 {
-		t.Errorf("set %d timers; the content is in the log itself", len(set))
+		t.Errorf("got %d timers set, want one whose content is a blob", len(set))
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// choosy is a provider that refuses a setting.
+// choosy is a provider that refuses the setting temperature.
 type choosy struct{ *scripted.Model }
 
 func (choosy) Refuses(string) []string { return []string{"temperature"} }
 
-// A fallback has settings of its own, and of the agent's those that its model accepts.
+// A fallback uses its own settings, and those of the agent that its model accepts.
 func TestSettingsOfModels(t *testing.T) {
 	half, seed := float32(0.5), int64(3)
 	s := actorstest.New(t, nil)
@@ -36,17 +36,17 @@ func TestSettingsOfModels(t *testing.T) {
 	s.Until(ada, "turn.completed")
 	for _, r := range first.Requests() {
 		if got, want := r.Settings, cfg.Definitions[0].Settings; !reflect.DeepEqual(got, want) {
-			t.Errorf("model %s was sent %+v, want %+v", r.Model, got, want)
+			t.Errorf("model %s got settings %+v, want %+v", r.Model, got, want)
 		}
 	}
 	want := providers.Settings{Seed: &seed, Verbosity: "low", MaxOutputTokens: 7}
 	if got := second.Requests()[0].Settings; !reflect.DeepEqual(got, want) {
-		t.Errorf("the fallback was sent %+v, want %+v", got, want)
+		t.Errorf("the fallback got settings %+v, want %+v", got, want)
 	}
 }
 
-// The definition that a turn names holds the settings of each model, and a model's limit of
-// tokens is not reserved for another.
+// The digest of a definition covers the settings of each model. The token limit of a fallback
+// is not reserved for the first model.
 func TestSettingsAreRecorded(t *testing.T) {
 	digests := map[string]bool{}
 	for _, most := range []int{0, 60_000} {
@@ -61,19 +61,19 @@ func TestSettingsAreRecorded(t *testing.T) {
 		node := s.Start(cfg)
 		node.Must(ada, say("u1", "go"))
 		if all := s.Until(ada, "turn.completed"); actorstest.Of[messages.BudgetReserved](all)[0].Tokens > 2000 {
-			t.Errorf("%+v is reserved for the first model", actorstest.Of[messages.BudgetReserved](all))
+			t.Errorf("got reservations %+v for the first model, want at most 2000 tokens", actorstest.Of[messages.BudgetReserved](all))
 		}
 		digests[node.Runtime().Digests()["test"]] = true
 	}
 	if len(digests) != 2 {
-		t.Error("other settings of a model are the same definition")
+		t.Error("definitions that differ in the settings of a model have the same digest")
 	}
 }
 
 func TestSettingsThatAreRefused(t *testing.T) {
 	half := float32(0.5)
 	set := providers.Set{"p": choosy{scripted.New()}, "q": scripted.New()}
-	for says, d := range map[string]actors.Definition{
+	for want, d := range map[string]actors.Definition{
 		"the setting temperature: remove it, or set the provider's api if its": {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
 		"p/m refuses or ignores the setting temperature":                       {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
 		"p/n refuses or ignores the setting temperature":                       {Model: "p/m", Fallbacks: []string{"p/n"}, ModelSettings: map[string]providers.Settings{"p/n": {Temperature: &half}}},
@@ -83,8 +83,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"model q/n is listed twice: keep one of them":                          {Model: "q/m", Fallbacks: []string{"q/n", "q/n"}},
 	} {
 		d.Kind = "k"
-		if err := d.Validate(set); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want %q", err, says)
+		if err := d.Validate(set); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
 		}
 	}
 }

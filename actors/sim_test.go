@@ -15,65 +15,64 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// TestSimulation lives random lives of two agents on nodes that come and go, over
-// a log that fails, and checks at every rest what the package promises. What is
-// done in a life depends on its seed alone; what meets at the same moment does
-// not.
+// TestSimulation simulates random runs of two agents. Nodes crash, stop and start, and the
+// log fails. Whenever nothing moves, it checks the guarantees of the package. The acts of a
+// run depend on its seed alone; what happens at the same moment may differ.
 //
-//	REPRISE_SEED=7 go test -run Simulation ./actors      one life again
-//	REPRISE_LIVES=20000 go test -run Simulation ./actors  more of them, as make sim
+//	REPRISE_SEED=7 go test -run Simulation ./actors      repeats one run
+//	REPRISE_LIVES=20000 go test -run Simulation ./actors  simulates more runs, as make sim
 func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26, A27, A30, A42, A46, A105, A107
 	if seed, err := strconv.ParseUint(os.Getenv("REPRISE_SEED"), 10, 64); err == nil {
-		report(t, live(t, seed, plan(seed)))
+		report(t, simulate(t, seed, plan(seed)))
 		return
 	}
-	lives := uint64(120)
+	runs := uint64(120)
 	if n, err := strconv.ParseUint(os.Getenv("REPRISE_LIVES"), 10, 64); err == nil {
-		lives = n
+		runs = n
 	} else if testing.Short() {
-		lives = 40
+		runs = 40
 	}
-	var sum census
-	t.Run("lives", func(t *testing.T) {
+	var sum coverage
+	t.Run("runs", func(t *testing.T) {
 		for part := range uint64(4) {
 			t.Run(fmt.Sprint("part", part), func(t *testing.T) {
 				t.Parallel()
-				for seed := part; seed < lives && !t.Failed(); seed += 4 {
-					l := live(t, seed, plan(seed))
-					report(t, l)
-					sum.add(l)
+				for seed := part; seed < runs && !t.Failed(); seed += 4 {
+					run := simulate(t, seed, plan(seed))
+					report(t, run)
+					sum.add(run)
 				}
 			})
 		}
 	})
-	sum.check(t, lives)
+	sum.check(t, runs)
 }
 
-// mostlyAll is how many lives see whatever can happen; make sim takes more.
-const mostlyAll = 240
+// fullCoverage is the number of runs in which every event type occurs; make sim takes more.
+const fullCoverage = 240
 
-// census is what many lives have seen.
-type census struct {
+// coverage counts the acts and the event types of many runs.
+type coverage struct {
 	mu    sync.Mutex
 	acts  int
 	types map[string]int
 }
 
-func (c *census) add(l *life) {
+func (c *coverage) add(run *simRun) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.acts += len(l.acts)
+	c.acts += len(run.acts)
 	if c.types == nil {
 		c.types = make(map[string]int)
 	}
-	for name, n := range l.types {
+	for name, n := range run.types {
 		c.types[name] += n
 	}
 }
 
-// check says how many lives there were, and fails if there were many and some of
-// what can happen to an agent has happened to none.
-func (c *census) check(t *testing.T, lives uint64) {
+// check logs the number of runs. If there were enough of them, it fails for each event type
+// that did not occur.
+func (c *coverage) check(t *testing.T, runs uint64) {
 	for _, name := range strings.Fields(`
 		agent.activated agent.cleared agent.deleted approval.denied approval.forgotten approval.granted approval.requested
 		compaction.failed compaction.requested history.compacted
@@ -82,28 +81,28 @@ func (c *census) check(t *testing.T, lives uint64) {
 		model.completed model.failed model.requested model.restarted model.switched state.patched
 		timer.cancelled timer.fired timer.set tool.completed tool.denied tool.failed tool.flagged tool.requested tool.skipped tool.started tool.unknown
 		turn.aborted turn.completed turn.failed turn.paused turn.resumed turn.started`) {
-		if lives >= mostlyAll && c.types[name] == 0 && !t.Failed() {
-			t.Errorf("no life has seen %s", name)
+		if runs >= fullCoverage && c.types[name] == 0 && !t.Failed() {
+			t.Errorf("got no %s in any run", name)
 		}
 	}
-	if name := "a snapshot of a state"; lives >= mostlyAll && c.types[name] == 0 && !t.Failed() {
-		t.Errorf("no life has begun with %s", name)
+	if name := "a snapshot of a state"; runs >= fullCoverage && c.types[name] == 0 && !t.Failed() {
+		t.Errorf("no run loaded %s", name)
 	}
-	t.Logf("%d lives, %d acts; events: %v", lives, c.acts, c.types)
+	t.Logf("%d runs, %d acts; events: %v", runs, c.acts, c.types)
 }
 
-// life is what became of a plan.
-type life struct {
+// simRun is the result of a plan.
+type simRun struct {
 	seed  uint64
 	acts  []act
-	wrong []string // nil: all is well
+	wrong []string // the rules that it broke; nil if none
 	types map[string]int
 	log   string
 }
 
-// live lives a life.
-func live(t *testing.T, seed uint64, acts []act) *life {
-	l := &life{seed: seed, acts: acts, types: make(map[string]int)}
+// simulate plays the acts and returns the result.
+func simulate(t *testing.T, seed uint64, acts []act) *simRun {
+	run := &simRun{seed: seed, acts: acts, types: make(map[string]int)}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, seed)
 		w.start()
@@ -118,33 +117,33 @@ func live(t *testing.T, seed uint64, acts []act) *life {
 			}
 		}
 		w.finish()
-		l.wrong = w.wrong
-		l.types["a snapshot of a state"] = w.attic.given["turn"]
+		run.wrong = w.wrong
+		run.types["a snapshot of a state"] = w.attic.given["turn"]
 		for _, v := range w.views {
 			for name, n := range v.types {
-				l.types[name] += n
+				run.types[name] += n
 			}
 		}
-		if l.wrong != nil {
-			l.log = w.print()
+		if run.wrong != nil {
+			run.log = w.print()
 		}
 	})
-	return l
+	return run
 }
 
-// finish brings a life to its end: all comes to rest, the last nodes die, and
-// a fresh one finds the same agents and goes on with them.
+// finish ends a run. Faults end, and the agents finish their work. Then the nodes crash, and
+// a new one must find the same agents and run turns of theirs.
 func (w *world) finish() {
 	broken := w.failed()
-	close(w.calmed)
+	close(w.faultsEnd)
 	w.faulty.Heal()
 	if !broken {
 		w.drain()
-		w.agree()
-		w.reload()
+		w.compareWithLogs()
+		w.compareWithSnapshots()
 		<-time.After(2 * actors.DefaultLease)
-		w.buried()
-		for _, h := range w.living() {
+		w.checkDeleted()
+		for _, h := range w.running() {
 			h.end(true)
 		}
 		w.start()
@@ -153,46 +152,46 @@ func (w *world) finish() {
 		}
 		w.drain()
 	}
-	for _, h := range w.living() {
+	for _, h := range w.running() {
 		h.end(false)
 	}
-	<-time.After(2 * time.Minute) // whoever still waits for an answer, and protoactor's count of dead letters
-	w.asking.Wait()
+	<-time.After(2 * time.Minute) // for pending answers to time out, and protoactor's count of dead letters
+	w.inFlight.Wait()
 	if !broken {
-		w.judge()
+		w.verify()
 	}
 }
 
-// agree checks that the agents, at rest, are where their logs are.
-func (w *world) agree() {
+// compareWithLogs checks that each idle agent is at the end of its log.
+func (w *world) compareWithLogs() {
 	for _, a := range w.agents {
 		if answer := w.newest().node.Activate(a); answer.Err == nil {
 			w.mu.Lock()
 			if last := w.fold(a).state.Last; last != answer.N {
-				w.fail("%s takes event %d for its newest, its log ends with %d", a, answer.N, last)
+				w.fail("%s: got newest event %d, want %d, the last of its log", a, answer.N, last)
 			}
 			w.mu.Unlock()
 		}
 	}
 }
 
-// reload checks that an agent that begins with a snapshot is the one that its
-// whole log makes, processed ids included.
-func (w *world) reload() {
+// compareWithSnapshots checks that an agent loaded from a snapshot is the same as one loaded
+// from its whole log, processed ids included.
+func (w *world) compareWithSnapshots() {
 	rt := w.newest().node.Runtime()
 	for _, a := range w.agents {
 		whole, err := rt.Load(w.t.Context(), a, true)
 		quick, qerr := rt.Load(w.t.Context(), a, false)
 		if err = errors.Join(err, qerr); err != nil {
-			w.lost("%s cannot be loaded: %v", a, err)
+			w.lockAndFail("%s cannot be loaded: %v", a, err)
 		} else if where := differ(whole, quick); where != "" {
-			w.lost("%s is another one with a snapshot\n%s", a, where)
+			w.lockAndFail("%s differs when it is loaded from a snapshot\n%s", a, where)
 		}
 	}
 }
 
-// buried checks that nothing is stored of a deleted agent, when the lease time has passed.
-func (w *world) buried() {
+// checkDeleted checks that nothing of a deleted agent is stored after the lease time.
+func (w *world) checkDeleted() {
 	for _, a := range w.agents {
 		w.mu.Lock()
 		d := w.fold(a).state.Life.Deleted
@@ -201,23 +200,23 @@ func (w *world) buried() {
 			continue
 		}
 		for b, err := range w.attic.ListBlobs(w.t.Context(), a) {
-			w.lost("%s was deleted, and blob %s is stored, %v", a, b.SHA256, err)
+			w.lockAndFail("%s was deleted: got blob %s, %v, want none", a, b.SHA256, err)
 		}
 		if names := w.attic.left(a, w.newest()); len(names) > 0 {
-			w.lost("%s was deleted, and snapshots %v are stored", a, names)
+			w.lockAndFail("%s was deleted: got snapshots %v, want none", a, names)
 		}
 	}
 }
 
-// lost is fail for who does not hold mu.
-func (w *world) lost(format string, args ...any) {
+// lockAndFail is fail for a caller that does not hold mu.
+func (w *world) lockAndFail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fail(format, args...)
 }
 
-// insist gives a command to the newest node until it is applied: requests of
-// nodes that have died may still arrive.
+// insist sends a command to the newest node until it is applied. Requests of crashed nodes
+// may still arrive.
 func (w *world) insist(a messages.AgentID, c messages.Command) {
 	for range 5 {
 		w.ask(w.newest(), a, c)
@@ -229,8 +228,8 @@ func (w *world) insist(a messages.AgentID, c messages.Command) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.asks[a.Key+"/"+messages.IDOf(c)] {
-		w.fail("%s does not work any more: %+v", a, s.answer)
+	for _, s := range w.commands[a.Key+"/"+messages.IDOf(c)] {
+		w.fail("%s: the last input was not applied: got answer %+v", a, s.answer)
 	}
 }
 
@@ -241,7 +240,7 @@ func (w *world) applied(a messages.AgentID, c messages.Command) bool {
 	return ok
 }
 
-// print is the log of all agents.
+// print returns the logs of all agents as text.
 func (w *world) print() string {
 	var b strings.Builder
 	for _, a := range w.agents {
@@ -256,37 +255,37 @@ func (w *world) print() string {
 	return b.String()
 }
 
-// report fails the test for a life that broke a promise, cut as short as it
-// still breaks one.
-func report(t *testing.T, l *life) {
+// report fails the test for a run that broke a rule, with the shortest form of it that still
+// breaks one.
+func report(t *testing.T, run *simRun) {
 	t.Helper()
-	if l.wrong == nil {
+	if run.wrong == nil {
 		return
 	}
-	short := shrink(t, l)
+	short := shrink(t, run)
 	for _, a := range short.acts {
 		t.Log(a)
 	}
 	t.Logf("the log:\n%s", short.log)
-	t.Fatalf("seed %d broke a promise: %s\nthe acts above suffice (%d of %d): %s", l.seed, strings.Join(l.wrong, "\n"), len(short.acts), len(l.acts), strings.Join(short.wrong, "\n"))
+	t.Fatalf("seed %d broke a rule: %s\n%d of its %d acts, logged above, still break one: %s", run.seed, strings.Join(run.wrong, "\n"), len(short.acts), len(run.acts), strings.Join(short.wrong, "\n"))
 }
 
-// shrinkTries bounds the search for a shorter life.
+// shrinkTries bounds the search for a shorter run.
 const shrinkTries = 150
 
-// shrink takes acts away as long as the life still breaks a promise.
-func shrink(t *testing.T, l *life) *life {
+// shrink removes acts as long as the run still breaks a rule.
+func shrink(t *testing.T, run *simRun) *simRun {
 	tries := 0
-	for size := len(l.acts) / 2; size > 0; size /= 2 {
-		for from := 0; from < len(l.acts) && tries < shrinkTries; {
+	for size := len(run.acts) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(run.acts) && tries < shrinkTries; {
 			tries++
-			acts := append(append([]act(nil), l.acts[:from]...), l.acts[min(from+size, len(l.acts)):]...)
-			if again := live(t, l.seed, acts); again.wrong != nil {
-				l = again
+			acts := append(append([]act(nil), run.acts[:from]...), run.acts[min(from+size, len(run.acts)):]...)
+			if again := simulate(t, run.seed, acts); again.wrong != nil {
+				run = again
 			} else {
 				from += size
 			}
 		}
 	}
-	return l
+	return run
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// texts are all blobs that nodes have tried to store, which no delete takes away.
+// texts holds all blobs that nodes tried to store, also those deleted since.
 type texts struct {
 	mu      sync.Mutex
 	of      map[messages.Digest]string
-	removed map[messages.AgentID]bool // agents that blobs were removed of
+	removed map[messages.AgentID]bool // agents whose blobs were removed
 }
 
 func newTexts() *texts {
 	return &texts{of: make(map[messages.Digest]string), removed: make(map[messages.AgentID]bool)}
 }
 
-func (t *texts) note(r io.ReadSeeker) error {
+func (t *texts) record(r io.ReadSeeker) error {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (t *texts) read(b messages.Blob) (string, error) {
 	return text, nil
 }
 
-// PurgeUpto removes blobs and snapshots.
+// PurgeUpto records that blobs and snapshots were removed, and removes them.
 func (h *host) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
 	t := h.w.texts
 	t.mu.Lock()
@@ -55,13 +55,13 @@ func (h *host) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.
 	return h.Log.PurgeUpto(ctx, a, upto)
 }
 
-// PutBlob stores a blob, or is lost on its way there or back.
+// PutBlob stores a blob, or loses the request or the answer.
 func (h *host) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
 	w := h.w
-	if err := w.texts.note(r); err != nil {
+	if err := w.texts.record(r); err != nil {
 		return messages.Blob{}, err
 	}
-	if w.calm() {
+	if w.faultless() {
 		return h.Log.PutBlob(ctx, a, r)
 	}
 	dice := w.dice("blob", w.reads.Add(1))
@@ -83,7 +83,7 @@ func (h *host) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker)
 	return b, err
 }
 
-// Blob reads a blob, or cannot.
+// Blob reads a blob, or fails.
 func (h *host) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
 	if h.unreadable() {
 		return nil, errNoConnection
@@ -91,9 +91,9 @@ func (h *host) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (i
 	return h.Log.Blob(ctx, a, b)
 }
 
-// named holds that what a frame names is stored before it is. A frame of an owner
-// that somebody else has replaced may name what a delete has removed since.
-func (h *host) named(e eventlog.Entry) {
+// checkBlobs checks that a blob is stored before a frame that names it. A frame of a replaced
+// owner may name blobs that a delete has removed since.
+func (h *host) checkBlobs(e eventlog.Entry) {
 	h.w.texts.mu.Lock()
 	removed := h.w.texts.removed[e.Agent]
 	h.w.texts.mu.Unlock()
@@ -101,7 +101,7 @@ func (h *host) named(e eventlog.Entry) {
 		for _, b := range messages.BlobsOf(ev) {
 			if _, err := readBlob(h.w.stage.Log(), e.Agent, b); err != nil && !removed {
 				h.w.mu.Lock()
-				h.w.fail("%s: %s is appended and names blob %s: %v", e.Agent, ev.EventType(), b.SHA256, err)
+				h.w.fail("%s: %s names blob %s, which is not stored: %v", e.Agent, ev.EventType(), b.SHA256, err)
 				h.w.mu.Unlock()
 			}
 		}
@@ -118,7 +118,8 @@ func readBlob(store eventlog.Blobs, a messages.AgentID, b messages.Blob) (string
 	return string(bytes), err
 }
 
-// whole is an event with its payloads in it. What names a blob holds nothing of it.
+// whole returns an event with its payloads. An event that names a blob must not contain its
+// text as well.
 func (v *view) whole(n messages.EventNumber, ev messages.Event) messages.Event {
 	whole, err := messages.Whole(ev, func(b messages.Blob, _ messages.BlobForm) (string, error) { return v.store.read(b) })
 	if err != nil {
@@ -126,15 +127,15 @@ func (v *view) whole(n messages.EventNumber, ev messages.Event) messages.Event {
 		return ev
 	}
 	if left := messages.WithoutBlobs(ev); len(messages.BlobsOf(ev)) > 0 && len(fmt.Sprint(left)) > len(fmt.Sprint(messages.WithoutBlobs(whole)))-minKept {
-		v.fail(n, "%s names a blob and holds what is in it", ev.EventType())
+		v.fail(n, "%s names a blob and contains its text as well", ev.EventType())
 	}
 	return whole
 }
 
-// minKept is the least that is worth a blob.
+// minKept is the smallest payload that is offloaded.
 const minKept = 1 << 10
 
-// shownItems is the history as a model must be given it.
+// shownItems returns the history as a model must be given it.
 func (v *view) shownItems() []messages.Item {
 	items := v.state.History.Items()
 	for i := range items {
@@ -154,7 +155,7 @@ func (v *view) shownItems() []messages.Item {
 	return items
 }
 
-// shownText is what a model is shown of an ASCII text that is kept as a blob.
+// shownText returns what a model is given of an ASCII text that is stored as a blob.
 func shownText(text string, b messages.Blob, most int) string {
 	if most == 0 {
 		most = projections.DefaultShow

@@ -14,11 +14,10 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// What the simulation has found, each as a story of its own.
+// Cases that the simulation found, each as a test of its own.
 
-// An input that steers while the hooks of the turn's end are asked is seen by
-// another model call, before which hooks are asked again: nothing is written
-// between the two questions.
+// An input that steers a turn while its end hooks run is seen by another model call. The
+// hooks run again before that call, and nothing is appended between the two runs.
 func TestSteerWhileTurnEnds(t *testing.T) { // A2, A62
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer := make(chan struct{}, 9), make(chan struct{})
@@ -43,7 +42,7 @@ func TestSteerWhileTurnEnds(t *testing.T) { // A2, A62
 		close(answer)
 		ended := actorstest.Of[messages.TurnCompleted](s.Until(ada, "turn.completed"))
 		if len(ended[0].Inputs) != 2 || ended[0].Output != "two" || model.Calls() != 2 {
-			t.Errorf("%+v after %d model calls", ended, model.Calls())
+			t.Errorf("got %+v after %d model calls, want both inputs and the output two after 2", ended, model.Calls())
 		}
 		end(node)
 	})
@@ -59,8 +58,8 @@ func (l slowState) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail,
 	return l.Log.Append(ctx, e)
 }
 
-// While the log is slow, a model's last answer and the end of the turn's time
-// come in: the answer ends the turn, and the timer is not the next turn's.
+// A model's last answer and the expiry of the turn's time arrive while the log is slow. The
+// answer ends the turn, and the timer does not fire in the next turn.
 func TestTimerOfTheTurnBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, slowState{memlog.New()})
@@ -77,7 +76,7 @@ func TestTimerOfTheTurnBefore(t *testing.T) {
 		gate.Release()
 		wait()
 		if all := s.Until(ada, "turn.completed", 2); count(all, "timer.fired") != 0 {
-			t.Errorf("%v", s.Types(ada))
+			t.Errorf("got events %v, want no timer.fired", s.Types(ada))
 		}
 		end(node)
 	})

@@ -14,18 +14,19 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// act is one thing that somebody does in a life.
+// act is one action of a simulated run: a command, a passage of time, or the start or end of
+// a node.
 type act struct {
-	i     int // its place in the whole plan; commands are named by it
+	i     int // its index in the whole plan, which names its command
 	do    string
 	agent int
-	node  int // 0: the newest; else one of those that live
+	node  int // 0: the newest; else one of those that run
 	n     int
 	wait  time.Duration
-	hasty bool // the next act does not wait until nothing moves
+	hasty bool // the next act follows without a wait for idle agents
 }
 
-// String is the act as a report shows it.
+// String returns the act as a report shows it.
 func (a act) String() string {
 	s := fmt.Sprintf("%d %s agent %d node %d n %d", a.i, a.do, a.agent, a.node, a.n)
 	if a.wait > 0 {
@@ -37,20 +38,20 @@ func (a act) String() string {
 	return s
 }
 
-// odds are what is done, as often as it is written here.
+// odds lists the kinds of acts, each as many times as it is likely.
 var odds = strings.Fields(`
 	say say say say say say steer steer steer steer interrupting rejecting large
 	interrupt abort clear delete cancel cancel later later tick cancel compact resume approve deny forget decide set
 	person person person person person person
 	again again again release release release release release release pass pass pass pass pass
-	crash crash rival stop drop wake wake`)
+	crash crash rival stop drop activate activate`)
 
-// plan is what is done in the life of a seed.
+// plan returns the acts of a seed.
 func plan(seed uint64) []act {
 	r := rand.New(rand.NewPCG(seed, 1))
 	acts := make([]act, 20+r.IntN(40))
 	aged := len(acts)
-	if r.IntN(20) == 0 { // long enough for pages of ids to be full that the state no longer knows
+	if r.IntN(20) == 0 { // long enough to fill pages of ids that are no longer in the state
 		acts, aged = make([]act, 400), 100
 	}
 	for i := range acts {
@@ -58,7 +59,7 @@ func plan(seed uint64) []act {
 		if r.IntN(5) == 0 {
 			acts[i].node = r.IntN(4)
 		}
-		if i >= aged && acts[i].do == "delete" { // which makes all ids new
+		if i >= aged && acts[i].do == "delete" { // after which every id is new
 			acts[i].do = "set"
 		}
 		if acts[i].do == "pass" {
@@ -69,10 +70,10 @@ func plan(seed uint64) []act {
 	return acts
 }
 
-// mostNodes is how many nodes a life may have at once.
+// mostNodes is how many nodes run at once at most.
 const mostNodes = 3
 
-// play does one act.
+// play performs one act.
 func (w *world) play(acts []act, a act) {
 	switch a.do {
 	case "pass":
@@ -82,22 +83,22 @@ func (w *world) play(acts []act, a act) {
 	case "crash":
 		w.newest().end(true)
 		w.start()
-	case "stop": // in order, the next one at once
+	case "stop": // a clean stop, and the next node at once
 		w.newest().end(false)
 		w.start()
 	case "rival":
-		if len(w.living()) < mostNodes {
+		if len(w.running()) < mostNodes {
 			w.start()
 		}
-	case "drop": // an old node dies at last
-		if list := w.living(); len(list) > 1 {
+	case "drop": // an old node crashes or stops
+		if list := w.running(); len(list) > 1 {
 			list[a.n%(len(list)-1)].end(a.n%2 == 0)
 		}
-	case "wake":
-		w.wake(w.pick(a), w.agents[a.agent])
+	case "activate":
+		w.activate(w.pick(a), w.agents[a.agent])
 	case "again":
 		if first := acts[a.n%len(acts)]; first.i < a.i {
-			if c := w.remembered(first); c != nil {
+			if c := w.commandOf(first); c != nil {
 				w.ask(w.pick(a), w.agents[first.agent], c)
 			}
 		}
@@ -107,7 +108,7 @@ func (w *world) play(acts []act, a act) {
 }
 
 func (w *world) pick(a act) *host {
-	list := w.living()
+	list := w.running()
 	if a.node == 0 {
 		return list[len(list)-1]
 	}
@@ -116,11 +117,11 @@ func (w *world) pick(a act) *host {
 
 func (a act) id() string { return fmt.Sprint(a.do, a.i) }
 
-// remembered is the command that an act gave before; nil if it gave none.
-func (w *world) remembered(a act) messages.Command {
+// commandOf returns the command of an earlier act; nil if it had none.
+func (w *world) commandOf(a act) messages.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if list := w.asks[w.agents[a.agent].Key+"/"+a.id()]; len(list) > 0 {
+	if list := w.commands[w.agents[a.agent].Key+"/"+a.id()]; len(list) > 0 {
 		return list[0].cmd
 	}
 	return nil
@@ -163,13 +164,13 @@ func (w *world) command(a act) messages.Command {
 	return w.decision(a, id)
 }
 
-// decision is a command that depends on what the agent waits for.
+// decision returns a command that depends on what the agent waits for.
 func (w *world) decision(a act, id string) messages.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.fold(w.agents[a.agent]).state
 	if a.do == "person" {
-		a.do = asked(s, a.n)
+		a.do = actOfPerson(s, a.n)
 	}
 	switch a.do {
 	case "resume":
@@ -196,8 +197,8 @@ func (w *world) decision(a act, id string) messages.Command {
 	return messages.Decide{ID: id, Call: c.ID, Outcome: []messages.Outcome{messages.OutcomeCompleted, messages.OutcomeFailed, messages.OutcomeRetry}[a.n%3], Result: "so it was"}
 }
 
-// asked is what a person does about an agent that waits for one.
-func asked(s *turn.State, n int) string {
+// actOfPerson returns what a person does about an agent that waits for one.
+func actOfPerson(s *turn.State, n int) string {
 	t := s.Turn
 	switch {
 	case t != nil && slices.ContainsFunc(t.Calls, func(c projections.CallState) bool { return c.Outcome == projections.CallWaiting }):
@@ -210,7 +211,7 @@ func asked(s *turn.State, n int) string {
 	return "resume"
 }
 
-// waiting is a call of that status; one that is none if there is none.
+// waiting returns a call with the outcome, or a made-up one if there is none.
 func waiting(s *turn.State, status projections.Outcome, n int) projections.CallState {
 	var list []projections.CallState
 	if s.Turn != nil {
@@ -226,7 +227,7 @@ func waiting(s *turn.State, status projections.Outcome, n int) projections.CallS
 	return list[n%len(list)]
 }
 
-// hashOf is the hash of a call's arguments, none, or another.
+// hashOf returns the hash of the call's arguments, of other arguments, or none.
 func hashOf(c projections.CallState, n int) string {
 	switch n % 5 {
 	case 0:
@@ -237,7 +238,7 @@ func hashOf(c projections.CallState, n int) string {
 	return ""
 }
 
-// release lets a held job go on.
+// release lets a held job continue.
 func (w *world) release(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,9 +247,9 @@ func (w *world) release(n int) {
 	}
 }
 
-// pass lets time pass, and does what the owner of a partition does then: it wakes
-// agents that sleep through their timers, those that owe work, and those for which
-// an owner before it wrote once more. Any other agent goes on by itself.
+// pass lets time pass, and then acts as the owner of a partition. It activates agents whose
+// timers are due, those that owe work, and those to which a previous owner has appended
+// since. Other agents continue on their own.
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
 	h := w.newest()
@@ -261,25 +262,25 @@ func (w *world) pass(d time.Duration) {
 		s := newest.Summary
 		due, late := !s.Due.IsZero() && !s.Due.After(time.Now()), s.Open || len(entries) > h.met[a]
 		if due || late && newest.Frame.Epoch < h.node.Epoch() {
-			w.wake(h, a)
+			w.activate(h, a)
 		}
 	}
 }
 
-// drain lets everything come to its end, once nothing fails any more: a person
-// answers whatever is asked.
+// drain runs until all agents are idle, once faults have ended. It decides whatever waits for
+// a decision.
 func (w *world) drain() {
-	quiet := 0 // passes without work; a slow append may still be under way in the first
+	idle := 0 // passes without work; a slow append may still be in flight in the first
 	for range 200 {
 		synctest.Wait()
 		w.check()
-		quiet++
+		idle++
 		for i, a := range w.agents {
 			if w.help(i, a) {
-				quiet = 0
+				idle = 0
 			}
 		}
-		if quiet > 3 {
+		if idle > 3 {
 			return
 		}
 		w.pass(5 * time.Second)
@@ -288,11 +289,11 @@ func (w *world) drain() {
 	defer w.mu.Unlock()
 	for _, a := range w.agents {
 		v := w.fold(a)
-		w.fail("%s does not come to rest: %s, %v, %d waiting", a, v.state.Phase(), v.state.Effects(), len(v.state.Inputs.Queued))
+		w.fail("%s still has work: phase %s, effects %v, %d inputs queued", a, v.state.Phase(), v.state.Effects(), len(v.state.Inputs.Queued))
 	}
 }
 
-// help decides what the agent waits for, and says whether it has something to do.
+// help decides what the agent waits for, and reports whether the agent has work.
 func (w *world) help(i int, a messages.AgentID) bool {
 	w.mu.Lock()
 	s := &w.fold(a).state
@@ -303,7 +304,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	busy, later := s.Turn != nil || s.Open(), slices.Clone(s.Timers.Scheduled)
 	w.mu.Unlock()
 	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
-	if len(later) > 0 { // else it would go on for ever
+	if len(later) > 0 { // else it would run for ever
 		for i, sc := range later {
 			w.ask(h, a, messages.Cancel{ID: fmt.Sprint(id, "d", i), Timer: sc.Timer})
 		}

@@ -2,7 +2,6 @@ package actors_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,32 +14,32 @@ import (
 	"github.com/reprise-dev/reprise/providers"
 )
 
-// view is an agent as its log tells it, and what the rules must know of it.
+// view is an agent as read from its log, with what the rules check.
 type view struct {
 	agent  messages.AgentID
-	texts  bool // models, tools and hooks say what they answer, so that it can be checked
+	texts  bool // models, tools and hooks name what they answer, so that it can be checked
 	store  *texts
-	most   int // of a blob, that a model is shown
+	most   int // bytes of a blob that a model is given
 	state  turn.State
 	folded int // frames
 	types  map[string]int
 	last   eventlog.Entry
 	wrong  []string
 
-	inputs map[string]int                  // accepted ones: how many terminal events
-	turn   messages.TurnID                 // that is open
-	spent  map[string]messages.EventNumber // command ids
-	// ever are all events at which an id was spent, in whatever life of the agent.
+	inputs map[string]int                  // number of terminal events of each accepted input
+	turn   messages.TurnID                 // the open one
+	spent  map[string]messages.EventNumber // processed command ids
+	// ever holds the events at which an id was processed, also before a delete.
 	ever map[string][]messages.EventNumber
-	// kept is the first frame that the log still has to have.
-	kept     int
-	grave    messages.EventNumber         // the newest tombstone
-	shown    map[messages.CallID]string   // what a model call must be given
-	started  map[string]bool              // attempts of tool calls
-	attempts map[messages.CallID]int      // of the open turn's calls
-	keys     map[messages.CallID]string   // theirs
-	timers   map[string]messages.TimerSet // of the open turn
-	later    map[string]messages.TimerSet // of the agent itself
+	// kept is the first frame that the log must still have.
+	kept      int
+	tombstone messages.EventNumber         // the newest one
+	shown     map[messages.CallID]string   // what a model call must be given
+	started   map[string]bool              // attempts of tool calls
+	attempts  map[messages.CallID]int      // of the open turn's calls
+	keys      map[messages.CallID]string   // of those calls
+	timers    map[string]messages.TimerSet // of the open turn
+	later     map[string]messages.TimerSet // of the agent, outside of turns
 }
 
 func newView(a messages.AgentID) *view {
@@ -56,7 +55,7 @@ func (v *view) fail(n messages.EventNumber, format string, args ...any) {
 	}
 }
 
-// fold brings the agent's view up to the end of its log. Hold mu.
+// fold applies the rest of the agent's log to its view. Hold mu.
 func (w *world) fold(a messages.AgentID) *view {
 	v := w.views[a]
 	v.foldAll(w.stage.Entries(a))
@@ -77,7 +76,7 @@ func (v *view) add(e eventlog.Entry) {
 	v.last = e
 }
 
-// frame holds the next frame against those before it.
+// frame checks the next frame against those before it.
 func (v *view) frame(e eventlog.Entry) {
 	f, err := messages.DecodeFrame(v.agent, e.Bytes)
 	if err != nil {
@@ -102,15 +101,15 @@ func (v *view) frame(e eventlog.Entry) {
 	v.state.Apply(f)
 	if id := f.Cause.ID; isCommand(f) {
 		if at, spent := v.spent[id]; spent {
-			v.fail(f.First, "command %s was applied before, at event %d", id, at)
+			v.fail(f.First, "command %s was applied twice, first at event %d", id, at)
 		}
 		at, _ := v.state.Processed(id)
 		v.spent[id] = at
 		v.ever[id] = append(v.ever[id], at)
 	}
 	v.requested(f)
-	if got := summaryOf(&v.state); got != told(e.Summary) {
-		v.fail(n, "its owner took the agent to be %+v, the log makes it %+v", told(e.Summary), got)
+	if got := summaryOf(&v.state); got != inUTC(e.Summary) {
+		v.fail(n, "got a summary %+v in the headers, want %+v from the log", inUTC(e.Summary), got)
 	}
 	for id, ended := range v.inputs {
 		if ended == 0 && !v.holds(id) {
@@ -119,51 +118,51 @@ func (v *view) frame(e eventlog.Entry) {
 	}
 }
 
-// ends holds a tombstone against what was before it: all that was accepted has
-// ended, and nothing of it is known any more. It stands alone, and nothing follows until the
+// ends checks a tombstone against what was before it. All accepted inputs have ended, and
+// their ids are forgotten. It is the only event of its frame, and nothing follows until the
 // agent is created again.
 func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 	for _, ev := range f.Events {
 		switch ev.(type) {
 		case messages.AgentDeleted:
 			if v.turn != "" || len(f.Events) > 1 {
-				v.fail(n, "a tombstone over turn %q, among %d events", v.turn, len(f.Events))
+				v.fail(n, "got a tombstone during turn %q in a frame of %d events, want it alone and between turns", v.turn, len(f.Events))
 			}
 			for id, ended := range v.inputs {
 				if ended != 1 {
-					v.fail(n, "input %s had %d terminal events when the agent was deleted", id, ended)
+					v.fail(n, "input %s had %d terminal events when the agent was deleted, want 1", id, ended)
 				}
 			}
 			if !isCommand(f) {
-				v.fail(n, "a delete that comes again would have another effect")
+				v.fail(n, "the frame of the tombstone has no command as its cause: the same delete would apply twice")
 			}
-			v.grave, v.kept = n, v.folded-1
+			v.tombstone, v.kept = n, v.folded-1
 			v.later, v.inputs, v.spent = make(map[string]messages.TimerSet), make(map[string]int), make(map[string]messages.EventNumber)
 		case messages.AgentActivated:
 		case messages.AgentCreated:
 			return
 		default:
 			if v.state.Life.Deleted != nil {
-				v.fail(n, "%s of a deleted agent", ev.EventType())
+				v.fail(n, "got %s of a deleted agent", ev.EventType())
 			}
 		}
 	}
 }
 
-// fence checks that whoever writes under a new epoch says so first.
+// fence checks that the first frame of a new epoch begins with agent.activated.
 func (v *view) fence(n messages.EventNumber, before messages.Epoch, f *messages.Frame) {
 	activated, ok := f.Events[0].(messages.AgentActivated)
 	switch {
 	case f.Epoch < before:
-		v.fail(n, "a deposed owner wrote: epoch %d after %d", f.Epoch, before)
+		v.fail(n, "got epoch %d after %d: a deposed owner appended a frame", f.Epoch, before)
 	case ok && (activated.Epoch != f.Epoch || activated.Previous != before):
-		v.fail(n, "a takeover from epoch %d to %d tells of one from %d to %d", before, f.Epoch, activated.Previous, activated.Epoch)
+		v.fail(n, "agent.activated after epoch %d under %d names epochs %d and %d", before, f.Epoch, activated.Previous, activated.Epoch)
 	case f.Epoch > before && !ok:
 		v.fail(n, "the first frame of epoch %d does not fence the agent", f.Epoch)
 	}
 }
 
-// holds says that an input waits or belongs to the open turn.
+// holds reports whether an input is queued or belongs to the open turn.
 func (v *view) holds(id string) bool {
 	if slices.Contains(v.state.TurnInputs(), id) {
 		return true
@@ -171,7 +170,7 @@ func (v *view) holds(id string) bool {
 	return slices.ContainsFunc(v.state.Inputs.Queued, func(q projections.Input) bool { return q.ID == id })
 }
 
-// summaryOf is what headers must say of the state.
+// summaryOf returns the summary that headers must have for the state.
 func summaryOf(s *turn.State) eventlog.Summary {
 	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
 	if s.Turn != nil {
@@ -180,17 +179,18 @@ func summaryOf(s *turn.State) eventlog.Summary {
 	if s.Ended != nil && s.Ended.Phase == projections.Failed {
 		sum.Failed = s.Ended.Why()
 	}
-	return told(sum)
+	return inUTC(sum)
 }
 
-func told(s eventlog.Summary) eventlog.Summary {
+// inUTC returns the summary with its time in UTC, so that summaries can be compared.
+func inUTC(s eventlog.Summary) eventlog.Summary {
 	if !s.Due.IsZero() {
 		s.Due = time.Unix(0, s.Due.UnixNano()).UTC()
 	}
 	return s
 }
 
-// requested notes what the model calls of a frame must be given.
+// requested records what the model calls of a frame must be given.
 func (v *view) requested(f *messages.Frame) {
 	for _, ev := range f.Events {
 		switch ev := ev.(type) {
@@ -227,7 +227,7 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.inputEnded(n, ev.Input)
 	case messages.HistoryCompacted:
 		if ev.How == messages.CompactSummary && strings.TrimRight(ev.Text, " ") != "answer to "+string(ev.Call) {
-			v.fail(n, "%q is no summary of %s", ev.Text, ev.Call)
+			v.fail(n, "got summary %q, want the one of %s", ev.Text, ev.Call)
 		}
 	default:
 		if strings.HasPrefix(ev.EventType(), "timer.") && messages.TurnOf(ev) == "" {
@@ -238,12 +238,10 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 	}
 }
 
-// aSummary is what a model is given that is to make one, as far as it is held
-// against the log.
+// aSummary stands for what a model is given to summarize, which is not checked.
 const aSummary = "the conversation so far"
 
-// schedule holds an event of one of the agent's own timers against those before
-// it.
+// schedule checks an event of one of the agent's own timers against those before it.
 func (v *view) schedule(n messages.EventNumber, at time.Time, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.TimerSet:
@@ -252,7 +250,7 @@ func (v *view) schedule(n messages.EventNumber, at time.Time, ev messages.Event)
 		if set, ok := v.later[ev.Timer]; !ok || at.Before(set.At) {
 			v.fail(n, "timer %s fired at %v, it was set for %v", ev.Timer, at, set.At)
 		}
-		delete(v.later, ev.Timer) // a cron line sets it again
+		delete(v.later, ev.Timer) // a cron schedule sets it again
 	case messages.TimerCancelled:
 		delete(v.later, ev.Timer)
 	}
@@ -275,31 +273,31 @@ func (v *view) inputEnded(n messages.EventNumber, id string) {
 	v.inputs[id]++
 }
 
-// work holds an event of the open turn against those before it.
+// work checks an event of the open turn against those before it.
 func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ModelCompleted:
 		if t := v.state.Turn; t == nil || t.Model == nil || t.Model.ID != ev.Call {
-			v.fail(n, "an answer that nobody awaits")
+			v.fail(n, "got a model answer that the turn does not wait for")
 		} else if text := v.whole(n, ev).(messages.ModelCompleted).Items[0].Content.Text(); v.texts && strings.TrimRight(text, " ") != "answer to "+string(ev.Call) {
-			v.fail(n, "%q is no answer to %s", text, ev.Call)
+			v.fail(n, "got model answer %q, want the one to %s", text, ev.Call)
 		}
 	case messages.ToolStarted:
 		if ev.Attempt != v.attempts[ev.Call]+1 || ev.Attempt > 1 && ev.OnUnknown == messages.Pause && ev.Reason != "decision" {
 			v.fail(n, "attempt %d of a call with on_unknown %s follows attempt %d: %q", ev.Attempt, ev.OnUnknown, v.attempts[ev.Call], ev.Reason)
 		}
 		if key, known := v.keys[ev.Call]; known && key != ev.Key {
-			v.fail(n, "the key of %s was %s and is %s", ev.Call, key, ev.Key)
+			v.fail(n, "the key of %s changed from %s to %s", ev.Call, key, ev.Key)
 		}
 		v.attempts[ev.Call], v.keys[ev.Call] = ev.Attempt, ev.Key
 		v.started[attemptOf(ev.Key, ev.Attempt)] = true
 	case messages.ToolCompleted:
 		if want := outputOf(v.keys[ev.Call], v.attempts[ev.Call]); v.texts && ev.By != "decision" && strings.TrimRight(v.whole(n, ev).(messages.ToolCompleted).Output, " ") != want {
-			v.fail(n, "the result %q, want %q", ev.Output, want)
+			v.fail(n, "got result %q, want %q", ev.Output, want)
 		}
 	case messages.HookDecided:
 		if v.texts && ev.Decision != "failed" && !strings.HasPrefix(ev.Reason+" ", "at "+string(v.turn)+" ") {
-			v.fail(n, "a hook decided %q in turn %s", ev.Reason, v.turn)
+			v.fail(n, "got hook decision %q in turn %s, want the turn in its reason", ev.Reason, v.turn)
 		}
 	case messages.TimerSet:
 		v.timers[ev.Timer] = ev
@@ -313,39 +311,39 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 	}
 }
 
-// check holds what runs against what the log wants. Nothing may be about to happen.
+// check checks the running jobs against the logs. Call it when nothing moves.
 func (w *world) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.agents {
 		v := w.fold(a)
 		for _, j := range w.jobs {
-			if j.agent == a && !j.told && j.ctx.Err() == nil && !j.host.dead.Load() {
+			if j.agent == a && !j.afterEnd && j.ctx.Err() == nil && !j.host.dead.Load() {
 				w.checkJob(j, v)
 			}
 		}
 	}
 }
 
-// checkJob says what is wrong with a job that nobody has cancelled.
+// checkJob reports a job that should not run. The job must not be cancelled.
 func (w *world) checkJob(j *job, v *view) {
 	if v.folded == 0 {
-		w.fail("%s: the %s of %s runs, and the log is empty", j.agent, j.what, j.call)
+		w.fail("%s: the %s of %s runs although the log is empty", j.agent, j.what, j.call)
 		return
 	}
 	mine, owner := j.host.node.Epoch(), v.last.Frame.Epoch
 	switch {
 	case mine < owner:
-		if j.host.knows(j.host.fenced, j.agent) {
-			w.fail("%s: the %s of %s still runs at the owner of epoch %d, which knows of epoch %d", j.agent, j.what, j.call, mine, owner)
+		if j.host.marked(j.host.fenced, j.agent) {
+			w.fail("%s: the %s of %s still runs at the owner of epoch %d, which was fenced by epoch %d", j.agent, j.what, j.call, mine, owner)
 		}
-	case !j.host.knows(j.host.unsure, j.agent) && !j.awaited(v):
-		w.fail("%s: the %s of %s, attempt %d, still runs and nobody awaits it", j.agent, j.what, j.call, j.attempt)
+	case !j.host.marked(j.host.unsure, j.agent) && !j.awaited(v):
+		w.fail("%s: the %s of %s, attempt %d, still runs although its result is not needed", j.agent, j.what, j.call, j.attempt)
 	}
 }
 
 func (j *job) awaited(v *view) bool {
-	if j.what == "hook" { // the log does not tell where hooks are asked
+	if j.what == "hook" { // the log has no event for the start of a hook
 		return true
 	}
 	return slices.ContainsFunc(v.state.Effects(), func(e turn.Effect) bool {
@@ -354,30 +352,30 @@ func (j *job) awaited(v *view) bool {
 	})
 }
 
-// sent is a command that was given to a node.
+// sent is a command that was sent to a node.
 type sent struct {
 	host   *host
 	agent  messages.AgentID
 	cmd    messages.Command
 	answer *messages.Answer
-	after  messages.EventNumber // the newest tombstone when it was given
+	after  messages.EventNumber // the newest tombstone when it was sent
 }
 
-// ask gives a command to a node and holds its answer against the log.
+// ask sends a command to a node and checks its answer against the log.
 func (w *world) ask(h *host, a messages.AgentID, c messages.Command) {
 	s := &sent{host: h, agent: a, cmd: c}
 	w.mu.Lock()
-	s.after = w.fold(a).grave
+	s.after = w.fold(a).tombstone
 	name := a.Key + "/" + messages.IDOf(c)
-	w.asks[name] = append(w.asks[name], s)
+	w.commands[name] = append(w.commands[name], s)
 	w.mu.Unlock()
 	wait := h.node.Ask(a, c)
-	w.asking.Go(func() { w.answered(s, wait()) })
+	w.inFlight.Go(func() { w.answered(s, wait()) })
 }
 
-// wake activates an agent, as the owner of a partition does.
-func (w *world) wake(h *host, a messages.AgentID) {
-	w.asking.Go(func() { h.node.Activate(a) })
+// activate activates an agent, as the owner of a partition does.
+func (w *world) activate(h *host, a messages.AgentID) {
+	w.inFlight.Go(func() { h.node.Activate(a) })
 }
 
 func (w *world) answered(s *sent, answer messages.Answer) {
@@ -394,26 +392,26 @@ func (w *world) answered(s *sent, answer messages.Answer) {
 	at := v.ever[messages.IDOf(s.cmd)]
 	switch {
 	case len(at) == 0:
-		w.fail("%s: %s %s was answered with %+v, and the log has nothing of it", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer)
+		w.fail("%s: %s %s got answer %+v, and the log has no event of it", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer)
 	case answer.N < s.after:
-		w.fail("%s: %s %s was answered with %+v, of a life that ended with event %d", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer, s.after)
+		w.fail("%s: %s %s got answer %+v, from before the delete at event %d", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer, s.after)
 	case !slices.Contains(at, answer.N):
-		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer, at)
+		w.fail("%s: %s %s got answer %+v, want event %d", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer, at)
 	}
 }
 
-// judge holds the whole life against its promises.
-func (w *world) judge() {
+// verify checks all answers and logs at the end of a run.
+func (w *world) verify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, list := range w.asks {
-		w.judgeRefused(name, list)
+	for name, list := range w.commands {
+		w.verifyRefused(name, list)
 	}
 	for _, a := range w.agents {
 		v := w.fold(a)
 		for id, ended := range v.inputs {
 			if ended != 1 {
-				w.fail("%s: input %s has %d terminal events", a, id, ended)
+				w.fail("%s: input %s has %d terminal events, want 1", a, id, ended)
 			}
 		}
 		if err := w.readAll(a, v); err != nil {
@@ -422,20 +420,20 @@ func (w *world) judge() {
 	}
 }
 
-// judgeRefused checks that what was refused, every time it was asked for and for
-// good, has left nothing.
-func (w *world) judgeRefused(name string, list []*sent) {
+// verifyRefused checks that a command that was refused permanently, each time that it was
+// sent, left no event.
+func (w *world) verifyRefused(name string, list []*sent) {
 	for _, s := range list {
 		if s.answer == nil || s.answer.Err == nil || s.answer.Err.Code == messages.Unavailable || s.answer.Err.Code == messages.Internal {
 			return
 		}
 	}
 	if at := w.views[list[0].agent].ever[messages.IDOf(list[0].cmd)]; len(at) > 0 {
-		w.fail("%s was refused with %v, and the log has it at event %d", name, list[0].answer.Err, at)
+		w.fail("%s was refused with %v, but the log has it at event %d", name, list[0].answer.Err, at)
 	}
 }
 
-// readAll reads the agent's whole log, which checks numbers, chain and sums.
+// readAll reads the agent's whole log, which checks its numbers, chain and checksums.
 func (w *world) readAll(a messages.AgentID, v *view) error {
 	frames := 0
 	for _, err := range w.stage.Log().Read(context.Background(), a, 0) {
@@ -445,7 +443,7 @@ func (w *world) readAll(a messages.AgentID, v *view) error {
 		frames++
 	}
 	if frames != v.folded-v.kept {
-		return errors.New("the log has other frames than were appended")
+		return fmt.Errorf("the log has %d frames, want %d", frames, v.folded-v.kept)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// config is what the nodes of a life have in common.
+// config returns the configuration that all nodes of a run share.
 func (w *world) config(r *rand.Rand) actors.Config {
 	d := actors.Definition{
 		Kind: "test", Model: "a/m", Instructions: "Be brief.", MaxSteps: 2 + r.IntN(5), MaxQueue: 1 + r.IntN(4),
@@ -54,14 +54,14 @@ func (h *host) equip(cfg *actors.Config) {
 	cfg.Definitions = []actors.Definition{d}
 }
 
-// amount is what all tools take.
+// amount is the argument of all tools.
 type amount struct {
 	N int `json:"n"`
 }
 
 func (h *host) tools() []tool.Tool {
 	of := func(name string, onUnknown tool.OnUnknown) *tool.Typed[amount] {
-		return tool.New(name, "does "+name, onUnknown, func(ctx context.Context, _ amount) (string, error) { return h.use(ctx, name) })
+		return tool.New(name, "does "+name, onUnknown, func(ctx context.Context, _ amount) (string, error) { return h.runTool(ctx, name) })
 	}
 	return []tool.Tool{
 		of("add", tool.ReadOnly),
@@ -73,14 +73,14 @@ func (h *host) tools() []tool.Tool {
 	}
 }
 
-// attemptOf names one attempt of a call for good.
+// attemptOf returns a unique name for one attempt of a call.
 func attemptOf(key string, attempt int) string { return fmt.Sprintf("%s#%d", key, attempt) }
 
-// outputOf is what every tool returns, so that results can be told apart.
+// outputOf returns the output of a tool, which is different for each attempt.
 func outputOf(key string, attempt int) string { return "did " + attemptOf(key, attempt) }
 
-// use runs a tool.
-func (h *host) use(ctx context.Context, name string) (string, error) {
+// runTool runs a tool.
+func (h *host) runTool(ctx context.Context, name string) (string, error) {
 	c := tool.CallOf(ctx)
 	this := attemptOf(c.Key, c.Attempt)
 	j, err := h.begin(ctx, &job{agent: c.Agent, what: "tool", call: c.ID, attempt: c.Attempt}, this, func(v *view) bool { return v.started[this] })
@@ -89,10 +89,10 @@ func (h *host) use(ctx context.Context, name string) (string, error) {
 	}
 	defer j.end()
 	r := h.w.dice(name, this)
-	if err := j.take(r); err != nil {
+	if err := j.delay(r); err != nil {
 		return "", err
 	}
-	if h.w.calm() {
+	if h.w.faultless() {
 		return outputOf(c.Key, c.Attempt), nil
 	}
 	switch r.IntN(12) {
@@ -106,7 +106,7 @@ func (h *host) use(ctx context.Context, name string) (string, error) {
 	return outputOf(c.Key, c.Attempt), nil
 }
 
-// check says what became of a call, from the ledger.
+// check reports the outcome of a call, from the ledger.
 func (h *host) check(ctx context.Context, key string) (string, tool.Found, error) {
 	c := tool.CallOf(ctx)
 	this := attemptOf(c.Key, c.Attempt)
@@ -116,7 +116,7 @@ func (h *host) check(ctx context.Context, key string) (string, tool.Found, error
 	}
 	defer j.end()
 	r := h.w.dice("check", this)
-	if err := j.take(r); err != nil {
+	if err := j.delay(r); err != nil {
 		return "", tool.Unsure, err
 	}
 	h.w.mu.Lock()
@@ -130,7 +130,7 @@ func (h *host) check(ctx context.Context, key string) (string, tool.Found, error
 	return "", tool.NotDone, nil
 }
 
-// generate is every model.
+// generate answers every model call.
 func (h *host) generate(ctx context.Context, req providers.Request, emit func(providers.Delta)) (providers.Response, error) {
 	w := h.w
 	this := fmt.Sprint("model call ", req.Call, " of ", req.Agent.Key)
@@ -142,7 +142,7 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 	j, err := h.begin(ctx, &job{agent: req.Agent, what: "model", call: req.Call}, this, func(v *view) bool {
 		want, ok := v.shown[req.Call]
 		if ok && want != shows {
-			w.fail("%s: the model was given\n%s\nthe log says\n%s", this, shows, want)
+			w.fail("%s: the model was given\n%s\nwant, from the log,\n%s", this, shows, want)
 		}
 		return ok
 	})
@@ -154,11 +154,11 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 	if r.IntN(3) == 0 {
 		emit(providers.Delta{Kind: providers.DeltaText, Text: "well"})
 	}
-	if err := j.take(r); err != nil {
+	if err := j.delay(r); err != nil {
 		return providers.Response{}, err
 	}
 	resp := providers.Response{Usage: messages.Usage{Input: 5 + r.IntN(50), Output: 1 + r.IntN(20)}}
-	if w.calm() {
+	if w.faultless() {
 		resp.Items = []messages.Item{answerTo(req)}
 		return resp, nil
 	}
@@ -179,13 +179,13 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 	return resp, nil
 }
 
-// answerTo is a text that tells which call it answers.
+// answerTo returns a text that names the call it answers.
 func answerTo(req providers.Request) messages.Item {
 	return messages.Text(messages.RoleAssistant, "answer to "+string(req.Call))
 }
 
-// answers are a text, or up to three calls, whose names and ids are what models
-// make of them.
+// answers returns a text alone, or with up to four tool calls, whose names and ids may be
+// missing, repeated or unknown.
 func answers(req providers.Request, r *rand.Rand) []messages.Item {
 	items := []messages.Item{answerTo(req)}
 	if r.IntN(4) == 0 {
@@ -203,17 +203,17 @@ func answers(req providers.Request, r *rand.Rand) []messages.Item {
 	return items
 }
 
-// asked is a hook's question under way, and what it wants.
-func (h *host) asked(ctx context.Context, in actors.HookInfo, point string, of ...any) actors.Verdict {
+// runHook runs a hook at one point and returns its verdict.
+func (h *host) runHook(ctx context.Context, in actors.HookInfo, point string, of ...any) actors.Verdict {
 	name := fmt.Sprint("hook at ", point, " of ", in.Agent.Key, " ", in.Turn, " ", in.Step, of)
-	told := slices.Contains(of, any("failed")) || slices.Contains(of, any("aborted"))
-	j, err := h.begin(ctx, &job{agent: in.Agent, what: "hook", told: told}, name, func(*view) bool { return true })
+	afterEnd := slices.Contains(of, any("failed")) || slices.Contains(of, any("aborted"))
+	j, err := h.begin(ctx, &job{agent: in.Agent, what: "hook", afterEnd: afterEnd}, name, func(*view) bool { return true })
 	if err != nil {
 		return actors.Verdict{}
 	}
 	defer j.end()
 	r := h.w.dice(name)
-	if j.take(r) != nil || h.w.calm() {
+	if j.delay(r) != nil || h.w.faultless() {
 		return actors.Verdict{}
 	}
 	if r.IntN(30) == 0 {
@@ -227,21 +227,21 @@ func (h *host) asked(ctx context.Context, in actors.HookInfo, point string, of .
 	return v
 }
 
-// hook is asked everywhere, takes its time, and sometimes wants something.
+// hook returns a hook for every point that takes time and sometimes intervenes.
 func (h *host) hook() actors.Hook {
 	return actors.Hook{
 		Name: "whim",
 		TurnStart: func(ctx context.Context, in actors.HookInfo) (actors.Verdict, error) {
-			return h.asked(ctx, in, "turn_start"), nil
+			return h.runHook(ctx, in, "turn_start"), nil
 		},
 		BeforeModel: func(ctx context.Context, in actors.HookInfo, _ providers.Request) (actors.Verdict, error) {
-			return h.asked(ctx, in, "before_model"), nil
+			return h.runHook(ctx, in, "before_model"), nil
 		},
 		BeforeTool: func(ctx context.Context, in actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
-			return h.asked(ctx, in, "before_tool", c.ID), nil
+			return h.runHook(ctx, in, "before_tool", c.ID), nil
 		},
 		TurnEnd: func(ctx context.Context, in actors.HookInfo, end actors.HookedEnd) (actors.Verdict, error) {
-			return h.asked(ctx, in, "turn_end", end.Status), nil
+			return h.runHook(ctx, in, "turn_end", end.Status), nil
 		},
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// world is where a life takes place: nodes that come and go on one log, models
-// and tools that do as the dice have it, and a ledger that no crash takes away.
+// world is the environment of a simulated run: nodes that start and end on one log, models
+// and tools that act by the dice, and a ledger that survives crashes.
 type world struct {
 	t      *testing.T
 	seed   uint64
@@ -30,25 +30,25 @@ type world struct {
 	attic  *attic
 	agents []messages.AgentID
 	texts  *texts
-	cfg    actors.Config // of every node, but for what is the node's own
+	cfg    actors.Config // shared by all nodes
 
-	calmed chan struct{} // closed when everything answers well and at once
-	reads  atomic.Uint64
-	asking sync.WaitGroup
+	faultsEnd chan struct{} // closed when there are no more faults and delays
+	reads     atomic.Uint64
+	inFlight  sync.WaitGroup
 
-	mu    sync.Mutex
-	hosts []*host
-	jobs  []*job
-	runs  map[string]int // begun calls, by what names them for good
-	asks  map[string][]*sent
-	views map[messages.AgentID]*view
-	wrong []string
+	mu       sync.Mutex
+	hosts    []*host
+	jobs     []*job
+	runs     map[string]int // calls that began, by their unique names
+	commands map[string][]*sent
+	views    map[messages.AgentID]*view
+	wrong    []string
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
-		t: t, seed: seed, stage: actorstest.New(t, nil), calmed: make(chan struct{}), texts: newTexts(),
-		runs: make(map[string]int), asks: make(map[string][]*sent), views: make(map[messages.AgentID]*view),
+		t: t, seed: seed, stage: actorstest.New(t, nil), faultsEnd: make(chan struct{}), texts: newTexts(),
+		runs: make(map[string]int), commands: make(map[string][]*sent), views: make(map[messages.AgentID]*view),
 	}
 	for _, key := range []string{"ada", "bob"} {
 		w.agents = append(w.agents, actorstest.Agent("test", key))
@@ -73,7 +73,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// dice are those for one thing: the same in every life of the seed, whatever
+// dice returns the dice for one thing. They are the same in every run of the seed, whatever
 // else happens.
 func (w *world) dice(of ...any) *rand.Rand {
 	h := fnv.New64a()
@@ -81,16 +81,16 @@ func (w *world) dice(of ...any) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
 }
 
-func (w *world) calm() bool {
+func (w *world) faultless() bool {
 	select {
-	case <-w.calmed:
+	case <-w.faultsEnd:
 		return true
 	default:
 		return false
 	}
 }
 
-// fail notes what must not be. Hold mu.
+// fail records a broken rule. Hold mu.
 func (w *world) fail(format string, args ...any) {
 	if len(w.wrong) < 5 {
 		w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
@@ -103,23 +103,23 @@ func (w *world) failed() bool {
 	return len(w.wrong) > 0
 }
 
-// host is a node of the world, its way to the log, and its observer.
+// host is a node of the world, with its log and its observer.
 type host struct {
 	eventlog.Log
 	w    *world
 	node *actorstest.Node
 	dead atomic.Bool
-	// crashed says that it had no time to end anything.
+	// crashed reports that the node did not stop cleanly.
 	crashed atomic.Bool
-	gone    chan struct{}            // closed when it has died
-	met     map[messages.AgentID]int // how many frames there were when it began
+	gone    chan struct{}            // closed when the node has ended
+	met     map[messages.AgentID]int // number of frames when the node started
 
 	mu     sync.Mutex
-	unsure map[messages.AgentID]bool // its newest append may or may not have landed
-	fenced map[messages.AgentID]bool // it knows that somebody else owns the agent
+	unsure map[messages.AgentID]bool // its newest append may or may not be stored
+	fenced map[messages.AgentID]bool // it received notice of a newer owner
 }
 
-// start adds a node, which takes over whatever owes work.
+// start adds a node, which activates the agents that owe work.
 func (w *world) start() *host {
 	h := &host{
 		Log: w.attic, w: w, gone: make(chan struct{}), met: make(map[messages.AgentID]int),
@@ -137,21 +137,21 @@ func (w *world) start() *host {
 	w.mu.Unlock()
 	for _, a := range w.agents {
 		if entries := w.stage.Entries(a)[:h.met[a]]; len(entries) > 0 && entries[len(entries)-1].Summary.Open {
-			w.wake(h, a)
+			w.activate(h, a)
 		}
 	}
 	return h
 }
 
-// newest is the node that owns everything, if it has noticed.
+// newest returns the node that owns all agents, though it may not have taken over yet.
 func (w *world) newest() *host {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hosts[len(w.hosts)-1]
 }
 
-// living are the nodes that have not died, oldest first.
-func (w *world) living() (list []*host) {
+// running returns the nodes that have not ended, oldest first.
+func (w *world) running() (list []*host) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.hosts {
@@ -162,7 +162,7 @@ func (w *world) living() (list []*host) {
 	return list
 }
 
-// end ends the node: as a crash, or in order.
+// end ends the node by a crash or a clean stop.
 func (h *host) end(crash bool) {
 	if h.dead.Swap(true) {
 		return
@@ -176,13 +176,13 @@ func (h *host) end(crash bool) {
 	close(h.gone)
 }
 
-// mostBytes is what the log of a life takes.
+// mostBytes is the largest frame that the log accepts.
 const mostBytes = 24 << 10
 
-// capped is a log that takes no large frames.
+// capped is a log that rejects large frames.
 type capped struct{ *host }
 
-// Append refuses what is too large.
+// Append rejects a frame that is too large.
 func (c *capped) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	if len(e.Bytes) > mostBytes {
 		return eventlog.Tail{}, fmt.Errorf("%d bytes: %w", len(e.Bytes), eventlog.ErrTooLarge)
@@ -190,28 +190,28 @@ func (c *capped) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 	return c.host.Append(ctx, e)
 }
 
-// Append appends, and notes what the node knows of it.
+// Append appends, and marks what its result shows about the agent's owner.
 func (h *host) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
-	h.named(e)
-	h.note(h.unsure, e.Agent, true)
+	h.checkBlobs(e)
+	h.mark(h.unsure, e.Agent, true)
 	tail, err := h.Log.Append(ctx, e)
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) && conflict.Actual.Epoch > e.Frame.Epoch {
-		h.note(h.fenced, e.Agent, true)
+		h.mark(h.fenced, e.Agent, true)
 	}
 	if err == nil || conflict != nil {
-		h.note(h.unsure, e.Agent, false)
+		h.mark(h.unsure, e.Agent, false)
 	}
 	return tail, err
 }
 
-func (h *host) note(in map[messages.AgentID]bool, a messages.AgentID, is bool) {
+func (h *host) mark(in map[messages.AgentID]bool, a messages.AgentID, is bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in[a] = is
 }
 
-func (h *host) knows(in map[messages.AgentID]bool, a messages.AgentID) bool {
+func (h *host) marked(in map[messages.AgentID]bool, a messages.AgentID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return in[a]
@@ -220,10 +220,10 @@ func (h *host) knows(in map[messages.AgentID]bool, a messages.AgentID) bool {
 var errNoConnection = errors.New("no connection")
 
 func (h *host) unreadable() bool {
-	return !h.w.calm() && h.w.dice("read", h.w.reads.Add(1)).IntN(12) == 0
+	return !h.w.faultless() && h.w.dice("read", h.w.reads.Add(1)).IntN(12) == 0
 }
 
-// Read reads, or cannot.
+// Read reads, or fails.
 func (h *host) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
 	if h.unreadable() {
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
@@ -231,7 +231,7 @@ func (h *host) Read(ctx context.Context, a messages.AgentID, from messages.Event
 	return h.Log.Read(ctx, a, from)
 }
 
-// ReadFrom reads, or cannot.
+// ReadFrom reads, or fails.
 func (h *host) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
 	if h.unreadable() {
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
@@ -239,14 +239,14 @@ func (h *host) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.
 	return h.Log.ReadFrom(ctx, a, after)
 }
 
-// Tips gives tips, some of them old.
+// Tips returns tips, some of them outdated.
 func (h *host) Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
 	return func(yield func(eventlog.Tip, error) bool) {
 		for tip, err := range h.Log.Tips(ctx, p, agents) {
 			if h.unreadable() {
 				tip, err = eventlog.Tip{}, errNoConnection
 			}
-			if err == nil && !h.w.calm() && h.w.dice("tip", h.w.reads.Add(1)).IntN(4) == 0 {
+			if err == nil && !h.w.faultless() && h.w.dice("tip", h.w.reads.Add(1)).IntN(4) == 0 {
 				tip = h.older(ctx, tip)
 			}
 			if !yield(tip, err) || err != nil {
@@ -256,7 +256,7 @@ func (h *host) Tips(ctx context.Context, p messages.Partition, agents []messages
 	}
 }
 
-// older is the tip that was there before, if there was one.
+// older returns the tip before this one, or this one if it is the first.
 func (h *host) older(ctx context.Context, tip eventlog.Tip) eventlog.Tip {
 	old := tip
 	for rec, err := range h.Log.ReadTo(ctx, tip, eventlog.Tail{}) {
@@ -267,7 +267,7 @@ func (h *host) older(ctx context.Context, tip eventlog.Tip) eventlog.Tip {
 	return old
 }
 
-// ReadTo reads, or cannot.
+// ReadTo reads, or fails.
 func (h *host) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
 	if h.unreadable() {
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
@@ -275,7 +275,7 @@ func (h *host) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail
 	return h.Log.ReadTo(ctx, tip, after)
 }
 
-// Tail reads the tail, or cannot.
+// Tail reads the tail, or fails.
 func (h *host) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if h.unreadable() {
 		return eventlog.Tail{}, errNoConnection
@@ -283,7 +283,7 @@ func (h *host) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, err
 	return h.Log.Tail(ctx, a)
 }
 
-// TailByHead reads it from the headers, or cannot.
+// TailByHead reads the tail from the headers, or fails.
 func (h *host) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if h.unreadable() {
 		return eventlog.Tail{}, errNoConnection
@@ -295,36 +295,36 @@ func (h *host) Committed(actors.Commit) {}
 func (h *host) Owed([]actors.Reply)     {}
 func (h *host) Delta(actors.Delta)      {}
 
-// Fenced notes that the node knows of a newer owner.
-func (h *host) Fenced(a messages.AgentID, _ messages.Epoch) { h.note(h.fenced, a, true) }
+// Fenced marks the agent as owned by a newer owner.
+func (h *host) Fenced(a messages.AgentID, _ messages.Epoch) { h.mark(h.fenced, a, true) }
 
-// job is a model call, a tool call, a question to a tool or to a hook under way.
+// job is a running model call, tool call, reconcile or hook.
 type job struct {
-	host    *host
-	agent   messages.AgentID
-	what    string // model, tool, check or hook
-	call    messages.CallID
-	attempt int
-	told    bool // it is told of a turn that has ended, and may outlast its owner
-	ctx     context.Context
-	free    chan struct{}
-	let     sync.Once
+	host     *host
+	agent    messages.AgentID
+	what     string // model, tool, check or hook
+	call     messages.CallID
+	attempt  int
+	afterEnd bool // a hook of a turn that has ended, which may outlast the owner
+	ctx      context.Context
+	released chan struct{}
+	once     sync.Once
 }
 
-var errGone = errors.New("the process is gone")
+var errGone = errors.New("the process has ended")
 
-// begin enters a job in the ledger. name names it for good; intended says whether
-// the log holds the intent.
+// begin adds a job to the ledger. name must be unique; intended reports whether the log has
+// the intent.
 func (h *host) begin(ctx context.Context, j *job, name string, intended func(*view) bool) (*job, error) {
 	if h.dead.Load() {
 		return nil, errGone
 	}
 	w := h.w
-	j.host, j.ctx, j.free = h, ctx, make(chan struct{})
+	j.host, j.ctx, j.released = h, ctx, make(chan struct{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !intended(w.fold(j.agent)) {
-		w.fail("%s: %s began before its intent was in the log, by the node of epoch %d", j.agent, name, h.node.Epoch())
+		w.fail("%s: %s began before its intent was stored, on the node of epoch %d", j.agent, name, h.node.Epoch())
 	}
 	if w.runs[name]++; w.runs[name] > 1 && j.what != "hook" && j.what != "check" {
 		w.fail("%s: %s began twice", j.agent, name)
@@ -333,7 +333,7 @@ func (h *host) begin(ctx context.Context, j *job, name string, intended func(*vi
 	return j, nil
 }
 
-// end takes the job from those under way.
+// end removes the job from those that run.
 func (j *job) end() {
 	w := j.host.w
 	w.mu.Lock()
@@ -341,16 +341,16 @@ func (j *job) end() {
 	w.jobs = slices.DeleteFunc(w.jobs, func(o *job) bool { return o == j })
 }
 
-// release lets a held job go on.
-func (j *job) release() { j.let.Do(func() { close(j.free) }) }
+// release lets a held job continue.
+func (j *job) release() { j.once.Do(func() { close(j.released) }) }
 
-// take takes its time, as the dice have it: none, some, until it is released, or
-// until then without heed of its context.
-func (j *job) take(r *rand.Rand) error {
+// delay blocks by the dice: not at all, for some time, until the job is released, or until
+// then without regard to its context.
+func (j *job) delay(r *rand.Rand) error {
 	w, done := j.host.w, j.ctx.Done()
 	var after <-chan time.Time
 	switch n := r.IntN(14); {
-	case w.calm() || n < 6:
+	case w.faultless() || n < 6:
 		return j.ctx.Err()
 	case n < 10:
 		after = time.After(time.Duration(r.IntN(5000)) * time.Millisecond)
@@ -359,8 +359,8 @@ func (j *job) take(r *rand.Rand) error {
 	}
 	select {
 	case <-after:
-	case <-j.free:
-	case <-w.calmed:
+	case <-j.released:
+	case <-w.faultsEnd:
 	case <-j.host.gone:
 		return errGone
 	case <-done:

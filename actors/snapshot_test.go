@@ -19,31 +19,31 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// shelves is a log that tells what becomes of snapshots, and holds up or loses
-// what it is told to.
-type shelves struct {
+// snapshots is a log that records the snapshots stored in it. Reads and writes of them can be
+// made to fail.
+type snapshots struct {
 	eventlog.Log
 
-	mu     sync.Mutex
-	put    map[string][]byte // the newest of each name
-	more   chan struct{}     // closed with the next one
-	scans  int               // reads of a whole log
-	lose   func(name string) error
-	noRoom bool
+	mu       sync.Mutex
+	put      map[string][]byte // the newest snapshot of each name
+	more     chan struct{}     // closed when the next snapshot is stored
+	scans    int               // reads of a whole log
+	failRead func(name string) error
+	failPut  bool
 }
 
-func newShelves(log eventlog.Log) *shelves {
-	return &shelves{Log: log, put: make(map[string][]byte), more: make(chan struct{}), lose: func(string) error { return nil }}
+func newSnapshots(log eventlog.Log) *snapshots {
+	return &snapshots{Log: log, put: make(map[string][]byte), more: make(chan struct{}), failRead: func(string) error { return nil }}
 }
 
-func (l *shelves) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
+func (l *snapshots) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.noRoom {
+	if l.failPut {
 		return errDisk
 	}
 	err := l.Log.PutSnapshot(ctx, a, name, b)
-	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // it was slow: the agent would not try again
+	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // a slow server: the agent itself would not retry
 		err = l.Log.PutSnapshot(ctx, a, name, b)
 	}
 	if err != nil {
@@ -55,22 +55,22 @@ func (l *shelves) PutSnapshot(ctx context.Context, a messages.AgentID, name stri
 	return nil
 }
 
-func (l *shelves) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error) {
+func (l *snapshots) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error) {
 	l.mu.Lock()
-	err := l.lose(name)
+	err := l.failRead(name)
 	l.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	b, err := l.Log.Snapshot(ctx, a, name)
-	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // it was slow: the whole log would be read
+	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // a slow server: the agent would read the whole log
 		b, err = l.Log.Snapshot(ctx, a, name)
 	}
 	return b, err
 }
 
-// Tail asks again for the same reason.
-func (l *shelves) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+// Tail retries for the same reason.
+func (l *snapshots) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	tail, err := l.Log.Tail(ctx, a)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil {
 		tail, err = l.Log.Tail(ctx, a)
@@ -78,8 +78,8 @@ func (l *shelves) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, 
 	return tail, err
 }
 
-// ReadFrom continues behind what it has read, for the same reason.
-func (l *shelves) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+// ReadFrom resumes after the last frame that it read, for the same reason.
+func (l *snapshots) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
 	if after.Frame == "" {
 		l.set(func() { l.scans++ })
 	}
@@ -98,20 +98,20 @@ func (l *shelves) ReadFrom(ctx context.Context, a messages.AgentID, after eventl
 	}
 }
 
-func (l *shelves) set(change func()) {
+func (l *snapshots) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
 }
 
-// scanned gives the reads of whole logs since it was asked last.
-func (l *shelves) scanned() (n int) {
+// scanned returns the number of reads of a whole log since the previous call.
+func (l *snapshots) scanned() (n int) {
 	l.set(func() { n, l.scans = l.scans, 0 })
 	return n
 }
 
 // await waits for a snapshot of the agent as of its newest event.
-func (l *shelves) await(a messages.AgentID, s *actorstest.Stage) {
+func (l *snapshots) await(a messages.AgentID, s *actorstest.Stage) {
 	last := messages.EventNumber(len(s.Events(a)))
 	for {
 		l.mu.Lock()
@@ -124,17 +124,17 @@ func (l *shelves) await(a messages.AgentID, s *actorstest.Stage) {
 	}
 }
 
-// patch is a command that is one event.
+// patch returns a command that appends one event.
 func patch(i int) messages.SetState {
 	return messages.SetState{ID: fmt.Sprint("p", i), Patch: []byte(fmt.Sprintf(`{"n":%d}`, i))}
 }
 
-// manyIDs is how many commands an aged agent has processed.
+// manyIDs is how many commands agedAgent sends.
 const manyIDs = 80
 
-// aged is an agent that has processed many commands, and left a snapshot.
-func aged(t *testing.T, on eventlog.Log) (*actorstest.Stage, *shelves, actors.Config) {
-	log := newShelves(on)
+// agedAgent returns a stage whose agent has processed many commands and stored a snapshot.
+func agedAgent(t *testing.T, on eventlog.Log) (*actorstest.Stage, *snapshots, actors.Config) {
+	log := newSnapshots(on)
 	s := actorstest.New(t, log)
 	cfg := config(echo())
 	cfg.SnapshotEvery = 1
@@ -147,85 +147,85 @@ func aged(t *testing.T, on eventlog.Log) (*actorstest.Stage, *shelves, actors.Co
 	return s, log, cfg
 }
 
-// wantAgain checks that the ids were processed where they were, and a new one was not.
-func wantAgain(t *testing.T, s *actorstest.Stage, node *actorstest.Node) {
+// wantDuplicates checks that processed ids are answered with their events, and that a new id
+// is not a duplicate.
+func wantDuplicates(t *testing.T, s *actorstest.Stage, node *actorstest.Node) {
 	t.Helper()
 	before := len(s.Events(ada))
 	for _, i := range []int{0, 1, manyIDs / 2, manyIDs - 1} {
 		want := messages.EventNumber(i + 3)
 		if i == 0 {
-			want = 1 // agent.created and agent.configured stand in its frame
+			want = 1 // its frame also holds agent.created and agent.configured
 		}
 		if a := node.Must(ada, patch(i)); !a.Duplicate || a.N != want {
-			t.Errorf("p%d is answered with %+v, want event %d", i, a, want)
+			t.Errorf("p%d: got answer %+v, want a duplicate of event %d", i, a, want)
 		}
 	}
 	another := node.Do(ada, messages.Abort{ID: "p0"})
-	for end := time.Now().Add(3 * time.Minute); another.Err != nil && another.Err.Code == messages.Unavailable && time.Now().Before(end); { // a log that was slow
+	for end := time.Now().Add(3 * time.Minute); another.Err != nil && another.Err.Code == messages.Unavailable && time.Now().Before(end); { // a slow server
 		another = node.Do(ada, messages.Abort{ID: "p0"})
 	}
 	wantCode(t, another, messages.Conflict)
-	if now := len(s.Events(ada)); now > before+1 { // but for agent.activated
-		t.Errorf("%d new events", now-before)
+	if now := len(s.Events(ada)); now > before+1 { // except for agent.activated
+		t.Errorf("got %d new events, want none", now-before)
 	}
 	if a := node.Must(ada, patch(before+1000)); a.Duplicate {
-		t.Errorf("a new id is answered with %+v", a)
+		t.Errorf("a new id: got answer %+v, want no duplicate", a)
 	}
 }
 
-// A processed id is known whatever became of snapshots, and a snapshot saves the reading of
-// the whole log.
+// Processed ids are found with or without snapshots. With a valid one, the whole log is not
+// read.
 func TestIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 	for name, c := range map[string]struct {
-		harm  func(ctx context.Context, l *shelves)
+		harm  func(ctx context.Context, l *snapshots)
 		scans int
 	}{
-		"whole": {func(context.Context, *shelves) {}, 0},
-		"a damaged snapshot": {func(ctx context.Context, l *shelves) {
+		"whole": {func(context.Context, *snapshots) {}, 0},
+		"a damaged snapshot": {func(ctx context.Context, l *snapshots) {
 			_ = l.Log.PutSnapshot(ctx, ada, turn.SnapshotName(), []byte("x"))
 		}, 1},
-		"no snapshot": {func(ctx context.Context, l *shelves) { _ = l.RemoveSnapshots(ctx, ada) }, 1},
+		"no snapshot": {func(ctx context.Context, l *snapshots) { _ = l.RemoveSnapshots(ctx, ada) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, log, cfg := aged(t, memlog.New())
+			s, log, cfg := agedAgent(t, memlog.New())
 			log.scanned()
 			log.set(func() { c.harm(t.Context(), log) })
 			node := s.Start(cfg)
-			wantAgain(t, s, node)
+			wantDuplicates(t, s, node)
 			node.Crash()
-			wantAgain(t, s, s.Start(cfg))
+			wantDuplicates(t, s, s.Start(cfg))
 			if n := log.scanned(); n < c.scans || c.scans == 0 && n > 0 {
-				t.Errorf("the whole log was read %d times", n)
+				t.Errorf("got %d reads of the whole log, want %d", n, c.scans)
 			}
 		})
 	}
 }
 
-// The same over JetStream, where a snapshot is read by sequence.
+// The same on JetStream, where a snapshot is read by its sequence.
 func TestIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
-	s, log, cfg := aged(t, openNATS(t))
+	s, log, cfg := agedAgent(t, openNATS(t))
 	log.scanned()
 	node := s.Start(cfg)
-	wantAgain(t, s, node)
+	wantDuplicates(t, s, node)
 	if n := log.scanned(); n > 0 {
-		t.Errorf("the whole log was read %d times", n)
+		t.Errorf("got %d reads of the whole log, want none", n)
 	}
 	node.Stop()
 	log.await(ada, s)
 	if err := log.RemoveSnapshots(t.Context(), ada); err != nil {
 		t.Fatal(err)
 	}
-	wantAgain(t, s, s.Start(cfg))
+	wantDuplicates(t, s, s.Start(cfg))
 	if log.scanned() == 0 {
 		t.Error("the whole log was not read")
 	}
 }
 
-// An agent that leaves memory leaves a snapshot if enough has come since the last
-// one.
-func TestSnapshotAtRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the agent is never idle for long before its last event
-		log := newShelves(memlog.New())
+// An agent that is passivated stores a snapshot if enough events follow the last one.
+func TestSnapshotAtPassivation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // so that the agent is not idle before its last event
+		log := newSnapshots(memlog.New())
 		s := actorstest.New(t, log)
 		cfg := config(echo())
 		cfg.IdleAfter = time.Second
@@ -239,60 +239,60 @@ func TestSnapshotAtRest(t *testing.T) {
 		}
 		end(node)
 		if node.Runtime().InMemory() != 0 {
-			t.Errorf("%d agents are in memory", node.Runtime().InMemory())
+			t.Errorf("got %d agents in memory, want none", node.Runtime().InMemory())
 		}
 		if all, err := log.ListSnapshots(t.Context(), bob); err != nil || len(all) > 0 {
-			t.Errorf("an agent of 5 events has left %v, %v", all, err)
+			t.Errorf("got snapshots %v, %v of an agent of 5 events, want none", all, err)
 		}
 	})
 }
 
 var errDisk = errors.New("no such disk")
 
-// A foreign message behind the newest frame does not make a snapshot useless.
+// A snapshot can be used although a foreign message follows the newest frame.
 func TestSnapshotBeforeForeignMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlog.New()
-		log := newShelves(store)
-		log.lose = func(string) error { return errDisk }
+		log := newSnapshots(store)
+		log.failRead = func(string) error { return errDisk }
 		s := actorstest.New(t, log)
 		cfg := config(echo())
 		cfg.IdleAfter = time.Second
 		node := s.Start(cfg)
-		log.set(func() { log.noRoom = true })
+		log.set(func() { log.failPut = true })
 		for i := range 40 {
 			node.Must(ada, patch(i))
 		}
-		leave := func() {
+		passivate := func() {
 			<-time.After(5 * time.Second)
 			synctest.Wait()
 			if n := node.Runtime().InMemory(); n != 0 {
-				t.Fatalf("%d agents are in memory", n)
+				t.Fatalf("got %d agents in memory, want none", n)
 			}
 		}
-		leave()
+		passivate()
 		store.Inject(eventlog.Entry{Agent: ada, Bytes: []byte("hello")}, true)
-		log.set(func() { log.noRoom = false })
+		log.set(func() { log.failPut = false })
 		node.Activate(ada)
-		leave()
-		log.set(func() { log.lose = func(string) error { return nil } })
+		passivate()
+		log.set(func() { log.failRead = func(string) error { return nil } })
 		log.scanned()
 		if a := node.Must(ada, patch(100)); a.Duplicate || log.scanned() != 0 {
-			t.Errorf("answered with %+v, and the whole log was read", a)
+			t.Errorf("got answer %+v, want no duplicate and no read of the whole log", a)
 		}
 		end(node)
 	})
 }
 
-// What was owed to a sender is sent again after a takeover, though a snapshot has
-// told of the frame and the log's tail need not be read.
+// A reply that may not have been sent is sent again after a takeover, also if the frame of
+// its event is part of the snapshot and is not read.
 func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
 	for want, in := range map[string]messages.Input{
 		"turn.completed": say("u1", "hi"),
 		"timer.set":      later("u1", "hi", after(time.Hour)),
 	} {
 		t.Run(want, func(t *testing.T) {
-			log := newShelves(memlog.New())
+			log := newSnapshots(memlog.New())
 			s := actorstest.New(t, log)
 			cfg := config(scripted.New(scripted.Say("hello")))
 			cfg.SnapshotEvery = 1
@@ -303,22 +303,22 @@ func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
 			log.await(ada, s)
 			node.Stop()
 			log.scanned()
-			heard := newEar()
-			cfg.Observer = heard
+			observer := newEar()
+			cfg.Observer = observer
 			s.Start(cfg).Must(ada, patch(1))
-			if got := heard.heard(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != want {
-				t.Errorf("owed %+v", got)
+			if got := observer.heard(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != want {
+				t.Errorf("got replies %+v, want %s to box.1 and no read of the whole log", got, want)
 			}
 		})
 	}
 }
 
-// A snapshot that does not fit the log is not believed. One that is ahead of the log
-// shows that the log has lost its end: the agent is damaged and left untouched, until
-// a person accepts the loss.
+// A snapshot that does not match the log is not used. One that is ahead of the log shows that
+// the log lost its end: the agent is damaged, and nothing is appended to it until a person
+// accepts the loss.
 func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A29, A87
-	_, old, cfg := aged(t, memlog.New())
-	log := newShelves(memlog.New())
+	_, old, cfg := agedAgent(t, memlog.New())
+	log := newSnapshots(memlog.New())
 	put := func() {
 		for name, b := range old.put {
 			if err := log.Log.PutSnapshot(t.Context(), ada, name, b); err != nil {
@@ -330,13 +330,13 @@ func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A29, A87
 	s := actorstest.New(t, log)
 	node := s.Start(cfg)
 	if a := node.Do(ada, patch(0)); a.Err == nil || a.Err.Code != messages.Damaged {
-		t.Errorf("answered with %+v though a snapshot is ahead of the log", a)
+		t.Errorf("got answer %+v, want damaged: the snapshot is ahead of the log", a)
 	}
 	node.Stop()
 	cfg.Evidence = &evidence{accepted: time.Now()}
 	node = s.Start(cfg)
 	if a := node.Must(ada, patch(0)); a.Duplicate || a.N != 1 {
-		t.Errorf("answered with %+v", a)
+		t.Errorf("got answer %+v, want event 1", a)
 	}
 	for i := range 2 * manyIDs {
 		node.Must(ada, messages.SetState{ID: fmt.Sprint("other", i), Patch: []byte(`{}`)})
@@ -345,11 +345,11 @@ func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A29, A87
 	put()
 	cfg.Evidence = nil
 	if a := s.Start(cfg).Must(ada, patch(3)); a.Duplicate {
-		t.Errorf("answered with %+v", a)
+		t.Errorf("got answer %+v, want no duplicate", a)
 	}
 }
 
-// evidence is what a test knows of its agents.
+// evidence is an actors.Evidence with fixed answers.
 type evidence struct {
 	whole    error
 	seen     messages.EventNumber
@@ -365,8 +365,8 @@ func (e *evidence) Counts(_ messages.AgentID, _ uint64, at time.Time) bool {
 	return at.After(e.accepted)
 }
 
-// An agent of which more was seen than its log holds, or whose log cannot be relied
-// on, is left untouched.
+// An agent is damaged if more of its events were seen than its log holds, or if its stream
+// lost messages. Nothing is appended to it.
 func TestShortenedLog(t *testing.T) { // A29
 	log := memlog.New()
 	s := actorstest.New(t, log)
@@ -393,21 +393,20 @@ func TestShortenedLog(t *testing.T) { // A29
 			if a := node.Do(ada, patch(0)); a.Err != nil {
 				code = a.Err.Code
 			} else if !a.Duplicate {
-				t.Errorf("answered with %+v", a)
+				t.Errorf("got answer %+v, want a duplicate", a)
 			}
 			if code != test.code {
-				t.Errorf("refused with %q, want %q", code, test.code)
+				t.Errorf("got code %q, want %q", code, test.code)
 			}
 		})
 	}
 }
 
-// What cannot be stored harms nobody, and no snapshots are written or read where
-// none are wanted.
+// An agent works without snapshots, whether they are off or cannot be stored.
 func TestWithoutSnapshots(t *testing.T) {
 	for name, every := range map[string]int{"off": -1, "failing": 1} {
 		t.Run(name, func(t *testing.T) {
-			log := newShelves(noRoom{memlog.New()})
+			log := newSnapshots(rejectsSnapshots{memlog.New()})
 			s := actorstest.New(t, log)
 			cfg := config(echo())
 			cfg.SnapshotEvery = every
@@ -415,33 +414,33 @@ func TestWithoutSnapshots(t *testing.T) {
 			for i := range manyIDs {
 				node.Must(ada, patch(i))
 			}
-			wantAgain(t, s, node)
+			wantDuplicates(t, s, node)
 			node.Crash()
-			wantAgain(t, s, s.Start(cfg))
+			wantDuplicates(t, s, s.Start(cfg))
 			if len(log.put) > 0 {
-				t.Errorf("%d snapshots", len(log.put))
+				t.Errorf("got %d snapshots, want none", len(log.put))
 			}
 		})
 	}
 }
 
-// noRoom is a log that takes no snapshots.
-type noRoom struct{ eventlog.Log }
+// rejectsSnapshots is a log that stores no snapshots.
+type rejectsSnapshots struct{ eventlog.Log }
 
-func (noRoom) PutSnapshot(context.Context, messages.AgentID, string, []byte) error {
+func (rejectsSnapshots) PutSnapshot(context.Context, messages.AgentID, string, []byte) error {
 	return errors.New("no space left on device")
 }
 
-// What is written of snapshots stays in proportion to the log, however large they
-// have become.
+// The bytes written for snapshots stay in proportion to the log, however large snapshots
+// become.
 func TestSnapshotsAreProportional(t *testing.T) {
 	for _, events := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		const log = 400
 		if share := float64(actors.SnapshotBytes(events, log, log)) / float64(events*log); share > 6 {
-			t.Errorf("%d events: snapshots take %.1f times the log", events, share)
+			t.Errorf("%d events: got snapshots of %.1f times the log, want at most 6", events, share)
 		}
 		if share := float64(actors.SnapshotBytes(events, log, log/100)) / float64(events*log); share > 4.5 {
-			t.Errorf("%d events of little consequence: snapshots take %.1f times the log", events, share)
+			t.Errorf("%d events that change little state: got snapshots of %.1f times the log, want at most 4.5", events, share)
 		}
 	}
 }

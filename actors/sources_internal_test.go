@@ -10,16 +10,17 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// restless is a source that changes whenever it is looked at.
-type restless struct{}
+// alwaysChanged is a source that has changed whenever it is read.
+type alwaysChanged struct{}
 
-func (restless) Tools() ([]tool.Tool, <-chan struct{}) {
+func (alwaysChanged) Tools() ([]tool.Tool, <-chan struct{}) {
 	changed := make(chan struct{})
 	close(changed)
 	return nil, changed
 }
 
-// A source that keeps changing renews a definition a few times at once, and then once a minute.
+// A source that keeps changing renews a definition a few times at once, and then once a
+// minute.
 func TestRenewalsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		renewals := 0
@@ -29,9 +30,9 @@ func TestRenewalsArePaced(t *testing.T) {
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		k.follow(ctx, &Runtime{logger: slog.Default()}, restless{})
+		k.follow(ctx, &Runtime{logger: slog.Default()}, alwaysChanged{})
 		if renewals < 60 || renewals > 60+renewBurst {
-			t.Errorf("in an hour the definition was renewed %d times", renewals)
+			t.Errorf("got %d renewals in an hour, want 60 to %d", renewals, 60+renewBurst)
 		}
 	})
 }

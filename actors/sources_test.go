@@ -20,50 +20,53 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// shelfOf is a source that a test fills.
-type shelfOf struct {
+// fakeSource is a source whose tools a test sets.
+type fakeSource struct {
 	mu      sync.Mutex
 	now     []tool.Tool
 	changed chan struct{}
-	asked   int
+	reads   int
 }
 
-func newShelf(now ...tool.Tool) *shelfOf { return &shelfOf{now: now, changed: make(chan struct{})} }
+func newSource(now ...tool.Tool) *fakeSource {
+	return &fakeSource{now: now, changed: make(chan struct{})}
+}
 
-func (s *shelfOf) Tools() ([]tool.Tool, <-chan struct{}) {
+func (s *fakeSource) Tools() ([]tool.Tool, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
+	s.reads++
 	return s.now, s.changed
 }
 
-// taken waits until the node has a definition with the tools that are set: it looks at them twice to
-// prepare one, and again once it has that.
-func (s *shelfOf) taken(now ...tool.Tool) {
+// setAndWait sets the tools and waits until the node has a definition with them. The node
+// reads the source twice to prepare a definition, and again afterwards.
+func (s *fakeSource) setAndWait(now ...tool.Tool) {
 	s.set(now...)
-	for enough := s.seen() + 4; s.seen() < enough; <-time.After(time.Millisecond) {
+	for want := s.readCount() + 4; s.readCount() < want; <-time.After(time.Millisecond) {
 		s.set(now...)
 	}
 }
 
-func (s *shelfOf) seen() int {
+func (s *fakeSource) readCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.reads
 }
 
-func (s *shelfOf) set(now ...tool.Tool) {
+func (s *fakeSource) set(now ...tool.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.changed)
 	s.now, s.changed = now, make(chan struct{})
 }
 
-func says(name string) *tool.Typed[none] {
+// namedTool returns a tool whose output is its name and "ran".
+func namedTool(name string) *tool.Typed[none] {
 	return toolOf(name, tool.ReadOnly, func(context.Context) (string, error) { return name + " ran", nil })
 }
 
-// watch has the node follow its sources until the test ends.
+// watch makes the node follow its sources until the test ends.
 func watch(t *testing.T, n *actorstest.Node) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -72,7 +75,7 @@ func watch(t *testing.T, n *actorstest.Node) {
 	t.Cleanup(func() { stop(); <-ended })
 }
 
-// renewed waits until the kind test has another definition than before.
+// renewed applies a change and waits until the kind test has another definition.
 func renewed(n *actorstest.Node, change func()) {
 	before := n.Runtime().Digests()["test"]
 	for change(); n.Runtime().Digests()["test"] == before; {
@@ -88,15 +91,15 @@ func namesOf(r providers.Request) string {
 	return strings.Join(names, " ")
 }
 
-// A turn keeps the tools that it began with; the next one has those that there are then, also
-// where it begins in the frame that ends the first.
+// A turn keeps the tools that it began with. The next turn has the tools that the source has
+// then, also if it begins in the frame that ends the first.
 func TestSourceChanges(t *testing.T) {
 	gate := scripted.NewGate()
 	model := scripted.New(
 		scripted.Held(gate, scripted.Ask(call("c1", "old"))), scripted.Say("one"),
 		scripted.Ask(call("c2", "new"), call("c3", "old")), scripted.Say("two"), scripted.Say("three"))
-	source := newShelf(says("old"))
-	cfg := with(config(model, says("own")), func(d *actors.Definition) { d.Sources = []tool.Source{source} })
+	source := newSource(namedTool("old"))
+	cfg := with(config(model, namedTool("own")), func(d *actors.Definition) { d.Sources = []tool.Source{source} })
 	s := actorstest.New(t, nil)
 	node := s.Start(cfg)
 	watch(t, node)
@@ -104,42 +107,42 @@ func TestSourceChanges(t *testing.T) {
 	node.Must(ada, say("u1", "go"))
 	node.Must(ada, say("u2", "go on"))
 	<-gate.Reached()
-	renewed(node, func() { source.set(says("new")) })
+	renewed(node, func() { source.set(namedTool("new")) })
 	gate.Release()
 	all := s.Until(ada, "turn.completed", 2)
 	for i, want := range []string{"own old", "own old", "own new", "own new"} {
 		if got := namesOf(model.Requests()[i]); got != want {
-			t.Errorf("request %d has the tools %q, want %q", i, got, want)
+			t.Errorf("request %d: got tools %q, want %q", i, got, want)
 		}
 	}
 	wantItems(t, model.Requests()[1], "user go", "call c1", "result c1 old ran")
 	if done := actorstest.Of[messages.ToolCompleted](all); len(done) != 2 || done[1].Output != "new ran" {
-		t.Errorf("the calls gave %+v", done)
+		t.Errorf("got %+v, want the output of old and of new", done)
 	}
 	if failed := actorstest.Of[messages.ToolFailed](all); len(failed) != 1 || failed[0].Kind != "unknown_tool" {
-		t.Errorf("a tool that is gone gave %+v", failed)
+		t.Errorf("a call of a removed tool: got %+v, want one unknown_tool", failed)
 	}
 	configured := actorstest.Of[messages.AgentConfigured](all)
 	if len(configured) != 2 || configured[0].Definition == configured[1].Definition {
-		t.Errorf("the agent was configured by %+v", configured)
+		t.Errorf("got %+v, want two different definitions", configured)
 	}
 	if started := actorstest.Of[messages.TurnStarted](all); started[1].Definition != configured[1].Definition {
-		t.Error("the second turn begins with the tools of the first")
+		t.Error("the second turn has the definition of the first")
 	}
 
 	renewed(node, func() { source.set() })
 	node.Must(ada, say("u3", "and now"))
 	s.Until(ada, "turn.completed", 3)
 	if got := namesOf(model.Requests()[4]); got != "own" {
-		t.Errorf("with an empty source the tools are %q", got)
+		t.Errorf("with an empty source: got tools %q, want own", got)
 	}
 }
 
-// A name that several tools have belongs to none of them, and an agent with such sources starts.
+// A tool of a source is left out if another tool has its name. The agent starts all the same.
 func TestSourceNames(t *testing.T) {
 	var log bytes.Buffer
-	cfg := with(config(scripted.New(scripted.Say("one")), says("own")), func(d *actors.Definition) {
-		d.Sources = []tool.Source{newShelf(says("own"), says("twice"), says("once")), newShelf(says("twice"), says("none"), actors.AsTool("test", "asks itself"))}
+	cfg := with(config(scripted.New(scripted.Say("one")), namedTool("own")), func(d *actors.Definition) {
+		d.Sources = []tool.Source{newSource(namedTool("own"), namedTool("twice"), namedTool("once")), newSource(namedTool("twice"), namedTool("none"), actors.AsTool("test", "asks itself"))}
 	})
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	model := cfg.Providers["scripted"].(*scripted.Model)
@@ -147,62 +150,62 @@ func TestSourceNames(t *testing.T) {
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	s.Until(ada, "turn.completed")
 	if got := namesOf(model.Requests()[0]); got != "own once" {
-		t.Errorf("the tools are %q", got)
+		t.Errorf("got tools %q, want own and once", got)
 	}
 	if n := strings.Count(log.String(), "a tool is left out"); n != 5 {
-		t.Errorf("%d tools were left out with a word:\n%s", n, log.String())
+		t.Errorf("got %d log lines of tools left out, want 5:\n%s", n, log.String())
 	}
 }
 
-// stubborn is a log that refuses some definitions.
-type stubborn struct {
+// rejectsOne is a log that rejects one definition.
+type rejectsOne struct {
 	eventlog.Log
-	mu   sync.Mutex
-	left int
+	mu    sync.Mutex
+	until int
 }
 
-func (l *stubborn) PutDefinition(ctx context.Context, d []byte) (messages.Digest, error) {
+func (l *rejectsOne) PutDefinition(ctx context.Context, d []byte) (messages.Digest, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.left--; l.left == 0 {
+	if l.until--; l.until == 0 {
 		return "", errors.New("no room")
 	}
 	return l.Log.PutDefinition(ctx, d)
 }
 
-// A definition that could not be stored is stored later, though the source stays as it is, and does
-// not keep the node from starting.
+// A definition that could not be stored is stored later, though the source does not change
+// again. The node starts without it.
 func TestSourceIsStoredLater(t *testing.T) {
 	for refused := range 2 {
-		source := newShelf(says("old"))
+		source := newSource(namedTool("old"))
 		cfg := with(config(scripted.New()), func(d *actors.Definition) { d.Sources = []tool.Source{source} })
 		s := actorstest.New(t, nil)
-		cfg.Log = &stubborn{Log: s.Log(), left: 1 + refused}
+		cfg.Log = &rejectsOne{Log: s.Log(), until: 1 + refused}
 		node := s.Start(cfg)
-		source.set(says("new"))
+		source.set(namedTool("new"))
 		renewed(node, func() { watch(t, node) })
 	}
 }
 
-// A source may have another tool behind the same spec.
+// A source may replace a tool by another with the same spec.
 func TestSourceSameSpec(t *testing.T) {
 	list := func(output string) tool.Tool {
 		return toolOf("list", tool.ReadOnly, func(context.Context) (string, error) { return output, nil })
 	}
-	source := newShelf(list("nothing"))
+	source := newSource(list("nothing"))
 	model := scripted.New(scripted.Ask(call("c1", "list")), scripted.Say("one"))
 	s := actorstest.New(t, nil)
 	node := s.Start(with(config(model), func(d *actors.Definition) { d.Sources = []tool.Source{source} }))
 	watch(t, node)
-	source.taken(list("two items"))
+	source.setAndWait(list("two items"))
 	node.Must(ada, say("u1", "go"))
 	done := actorstest.Of[messages.ToolCompleted](s.Until(ada, "turn.completed"))
 	if len(done) != 1 || done[0].Output != "two items" {
-		t.Errorf("the calls gave %+v", done)
+		t.Errorf("got %+v, want the output of the new tool", done)
 	}
 }
 
-// Sources cannot make a definition too large to be stored.
+// The tools of sources are left out as far as the definition would become too large to store.
 func TestSourcesAreLarge(t *testing.T) {
 	var log bytes.Buffer
 	var all []tool.Tool
@@ -210,37 +213,37 @@ func TestSourcesAreLarge(t *testing.T) {
 		all = append(all, tool.New(fmt.Sprint("t", n), strings.Repeat("<", 20<<10), tool.ReadOnly, func(context.Context, none) (string, error) { return "", nil }))
 	}
 	model := scripted.New(scripted.Say("one"))
-	cfg := with(config(model, says("own")), func(d *actors.Definition) { d.Sources = []tool.Source{newShelf(all...)} })
+	cfg := with(config(model, namedTool("own")), func(d *actors.Definition) { d.Sources = []tool.Source{newSource(all...)} })
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s := actorstest.New(t, nil)
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	s.Until(ada, "turn.completed")
 	if got := namesOf(model.Requests()[0]); got != "own t0 t1 t2 t3" || !strings.Contains(log.String(), "too large together") {
-		t.Errorf("the tools are %q, the log is\n%s", got, log.String())
+		t.Errorf("got tools %q, want own t0 t1 t2 t3 and a log line of the others:\n%s", got, log.String())
 	}
 }
 
-// Progress reaches followers, an outcome that was lost is reported as that.
+// The progress of a tool reaches the observer. A lost outcome is recorded as unknown.
 func TestCallOfUnknownOutcome(t *testing.T) {
 	pay := toolOf("pay", tool.Pause, func(ctx context.Context) (string, error) {
 		tool.Progress(ctx, "half of it")
 		return "", &tool.UnknownError{Err: errors.New("the bank hung up")}
 	})
-	model, ear := scripted.New(scripted.Ask(call("c1", "pay")), scripted.Say("done")), newEar()
+	model, observer := scripted.New(scripted.Ask(call("c1", "pay")), scripted.Say("done")), newEar()
 	s := actorstest.New(t, nil)
 	cfg := config(model, pay)
-	cfg.Observer = ear
+	cfg.Observer = observer
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	failed := actorstest.Of[messages.ToolFailed](s.Until(ada, "turn.completed"))
 	if len(failed) != 1 || failed[0].Kind != "unknown" || failed[0].Message != "the bank hung up: it is not known whether the call had its effect" {
-		t.Errorf("the call failed as %+v", failed)
+		t.Errorf("got %+v, want one failure of kind unknown", failed)
 	}
-	ear.mu.Lock()
-	defer ear.mu.Unlock()
-	for _, d := range ear.deltas {
+	observer.mu.Lock()
+	defer observer.mu.Unlock()
+	for _, d := range observer.deltas {
 		if d.Kind == "progress" && d.Call == "c1" && d.Text == "half of it" {
 			return
 		}
 	}
-	t.Errorf("the progress is not among %+v", ear.deltas)
+	t.Errorf("got deltas %+v, want the progress of c1 among them", observer.deltas)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// full is a log whose disk is full for a while.
+// full is a log whose disk can be made full.
 type full struct {
 	eventlog.Log
 	is    atomic.Bool
@@ -32,8 +32,8 @@ func (l *full) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, err
 	return l.Log.Append(ctx, e)
 }
 
-// While the log takes nothing, the sender of the command at hand learns why after a few
-// seconds; when it does again, what was asked for has happened once.
+// While the log rejects appends, the sender of a command receives the reason after a few
+// seconds. Once the log accepts appends again, each command has been applied once.
 func TestFullDisk(t *testing.T) { // A30
 	synctest.Test(t, func(t *testing.T) {
 		log := &full{Log: memlog.New()}
@@ -46,10 +46,10 @@ func TestFullDisk(t *testing.T) { // A30
 		a := first()
 		wantCode(t, a, messages.Unavailable)
 		if a.Err == nil || !strings.Contains(a.Err.Message, errFull.Error()) || !strings.Contains(a.Err.Message, "same id") {
-			t.Errorf("the refusal is %v", a.Err)
+			t.Errorf("got refusal %v, want the reason and the advice to use the same id", a.Err)
 		}
 		if after := time.Since(begun); after > 10*time.Second {
-			t.Errorf("told after %v of the false clock", after)
+			t.Errorf("got the answer after %v, want at most 10 s of the fake clock", after)
 		}
 		if model.Calls() != 0 {
 			t.Error("a model was called before its intent was stored")
@@ -57,14 +57,14 @@ func TestFullDisk(t *testing.T) { // A30
 		log.is.Store(false)
 		s.Until(ada, "turn.completed")
 		if a := node.Do(ada, say("u1", "one")); !a.Duplicate {
-			t.Errorf("asked again under the same id: %+v", a)
+			t.Errorf("the same id again: got answer %+v, want a duplicate", a)
 		}
 		if a := second(); a.Err != nil || a.Duplicate {
-			t.Errorf("what waited meanwhile: %+v", a)
+			t.Errorf("the second input: got answer %+v, want it accepted", a)
 		}
 		s.Until(ada, "turn.completed", 2)
 		if all := s.Events(ada); count(all, "input.accepted") != 2 || model.Calls() != 2 {
-			t.Errorf("%d inputs, %d model calls", count(all, "input.accepted"), model.Calls())
+			t.Errorf("got %d inputs, %d model calls, want 2 of each", count(all, "input.accepted"), model.Calls())
 		}
 		end(node)
 	})

@@ -13,15 +13,15 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A write of the state that the log does not store fails to its writer, whatever the
-// reason, and changes nothing: the state is as before, in what follows, in a snapshot
-// and after a restart, and the id is unused.
+// A write of the state that the log does not store fails, whatever the reason, and changes
+// nothing. The state stays as before, in later commands, in a snapshot and after a restart,
+// and the id is not used up.
 func TestStateIsNotStored(t *testing.T) { // A60
 	const serverLimit = 40 << 10
 	large := func(n int) string { return `{"plan":"` + strings.Repeat("x", n) + `"}` }
 	for name, c := range map[string]struct {
 		patch string
-		log   error // nil: the log is not asked, or refuses by itself
+		log   error // nil: the frame is too large
 		code  messages.Code
 	}{
 		"beyond a frame":       {large(2 * eventlog.MaxFrame), nil, messages.TooLarge},
@@ -31,7 +31,7 @@ func TestStateIsNotStored(t *testing.T) { // A60
 	} {
 		t.Run(name, func(t *testing.T) {
 			var refuses atomic.Bool
-			log := newShelves(memlog.New())
+			log := newSnapshots(memlog.New())
 			s := actorstest.New(t, log)
 			cfg := config(echo())
 			cfg.SnapshotEvery = 1
@@ -48,7 +48,7 @@ func TestStateIsNotStored(t *testing.T) { // A60
 			node.Must(ada, messages.SetState{ID: "s1", Patch: []byte(`{"plan":"free","seats":1}`)})
 			log.await(ada, s)
 			before := len(s.Events(ada))
-			wants := func(when, state string) {
+			wantState := func(when, state string) {
 				t.Helper()
 				whole, err := node.Runtime().Load(t.Context(), ada, true)
 				if err != nil {
@@ -59,32 +59,32 @@ func TestStateIsNotStored(t *testing.T) { // A60
 					t.Fatalf("%s: the snapshot cannot be used: %v", when, err)
 				}
 				if got, kept := string(whole.State.Data.JSON()), string(saved.State.Data.JSON()); got != state || kept != state {
-					t.Errorf("%s the state is %.99s, with a snapshot %.99s, want %s", when, got, kept, state)
+					t.Errorf("%s got state %.99s, from a snapshot %.99s, want %s", when, got, kept, state)
 				}
 			}
 			const first = `{"plan":"free","seats":1}`
-			wants("before", first)
+			wantState("before", first)
 			refuses.Store(true)
 			bad := messages.SetState{ID: "bad", Patch: []byte(c.patch)}
 			wantCode(t, node.Do(ada, bad), c.code)
 			refuses.Store(false)
-			wants("after the refusal", first)
+			wantState("after the refusal", first)
 			if n := len(s.Events(ada)); n != before {
-				t.Errorf("%d new events: %v", n-before, s.Types(ada)[before:])
+				t.Errorf("got %d new events, want none: %v", n-before, s.Types(ada)[before:])
 			}
 			if a := insist(t, node, ada, messages.SetState{ID: "s2", Patch: []byte(`{"note":"on"}`)}); a.Duplicate {
-				t.Errorf("the next write is answered with %+v", a)
+				t.Errorf("the next write: got answer %+v, want no duplicate", a)
 			}
 			log.await(ada, s)
 			const second = `{"note":"on","plan":"free","seats":1}`
-			wants("after the next write", second)
+			wantState("after the next write", second)
 			node.Stop()
 			node = s.Start(cfg)
 			if a := node.Must(ada, messages.SetState{ID: "bad", Patch: []byte(`{"plan":"free"}`)}); a.Duplicate {
-				t.Errorf("the id of the refused write is used up: %+v", a)
+				t.Errorf("the id of the refused write: got answer %+v, want no duplicate", a)
 			}
 			log.await(ada, s)
-			wants("after a restart", second)
+			wantState("after a restart", second)
 		})
 	}
 }

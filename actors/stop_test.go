@@ -28,25 +28,25 @@ func TestInterrupt(t *testing.T) { // A105
 	<-two.Reached()
 	second := node.Must(ada, messages.Interrupt{ID: "i1", Reason: "too long"}) // while the next turn runs
 	if first.Turn != turn || second.Turn != turn || !second.Duplicate {
-		t.Errorf("answers are %+v, %+v", first, second)
+		t.Errorf("got answers %+v, %+v, want turn %s and a duplicate", first, second, turn)
 	}
 	two.Release()
 	s.Until(ada, "turn.completed")
 	if a := node.Must(ada, messages.Interrupt{ID: "i2"}); a.Noop == "" {
-		t.Errorf("nothing ran, and the answer is %+v", a)
+		t.Errorf("interrupt of an idle agent: got answer %+v, want a noop", a)
 	}
 	note := "developer The user interrupted the turn above before it was finished. Reason: too long"
 	wantItems(t, model.Requests()[1], "user a novel", note, "user the time")
 	all := s.Events(ada)
 	ends(t, all)
 	if count(all, "turn.aborted") != 1 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got events %v, want one turn.aborted", s.Types(ada))
 	}
 }
 
-// Two interrupts with ids of their own. The second one comes while the turn that both
-// are about is ending, so it finds nothing to interrupt, and the queued turn that
-// begins with that end runs. One that comes when that turn runs is about that turn.
+// Of two interrupts with different ids, the second arrives while the first ends the turn. It
+// finds nothing to interrupt, and the queued turn that starts then runs on. A third, which
+// arrives while that turn runs, interrupts it.
 func TestInterruptTwice(t *testing.T) { // A11
 	for _, second := range []messages.Command{messages.Interrupt{ID: "i2", Reason: "again"}, messages.Abort{ID: "i2"}} {
 		t.Run(second.CommandType(), func(t *testing.T) {
@@ -72,16 +72,16 @@ func interruptTwice(t *testing.T, second messages.Command) {
 	<-one.Reached()
 	node.Must(ada, say("u2", "the time"))
 	first := node.Ask(ada, messages.Interrupt{ID: "i1", Reason: "too long"})
-	synctest.Wait() // its frame is on its way
+	synctest.Wait() // its frame is being appended
 	stop := node.Ask(ada, second)
 	behind := node.Ask(ada, say("u3", "the date"))
 	synctest.Wait()
 	close(release)
 	if a := first(); a.Err != nil || a.Turn != turn || a.Noop != "" {
-		t.Errorf("the first is answered with %+v", a)
+		t.Errorf("the first: got answer %+v, want turn %s", a, turn)
 	}
 	if a := stop(); a.Err != nil || !strings.Contains(a.Noop, "nothing to "+second.CommandType()) {
-		t.Fatalf("the second is answered with %+v", a)
+		t.Fatalf("the second: got answer %+v, want a noop", a)
 	}
 	if a := behind(); a.Err != nil {
 		t.Error(a.Err)
@@ -91,40 +91,41 @@ func interruptTwice(t *testing.T, second messages.Command) {
 	<-three.Reached()
 	note := "developer The user interrupted the turn above before it was finished. Reason: too long"
 	wantItems(t, model.Requests()[1], "user a novel", note, "user the time")
-	<-time.After(time.Millisecond) // on the clock of the test
+	<-time.After(time.Millisecond) // on the fake clock
 	if a := node.Must(ada, messages.Interrupt{ID: "i3"}); a.Noop != "" || a.Turn == turn {
-		t.Errorf("one that comes while the next turn runs is answered with %+v", a)
+		t.Errorf("the third: got answer %+v, want the next turn", a)
 	}
 	all := s.Events(ada)
 	if order := ends(t, all); fmt.Sprint(order) != "[u1 u2 u3]" || count(all, "turn.completed") != 1 || count(all, "turn.aborted") != 2 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got events %v, want turns u1, u2, u3 with the first and the last aborted", s.Types(ada))
 	}
 	if again := node.Must(ada, second); !again.Duplicate || again.Noop == "" {
-		t.Errorf("the second again: %+v", again)
+		t.Errorf("the second again: got answer %+v, want a duplicate of the noop", again)
 	}
 	end(node)
 }
 
-// What an owner got before a queued turn began is not about that turn, however long it
-// waited for its agent; behind an input that interrupts, it is about that input's turn.
-func TestInterruptThatCameBefore(t *testing.T) { // A11
+// An interrupt that the owner received before a queued turn started does not stop that turn,
+// however late the agent handles it. After an input with the interrupt policy, it stops the
+// turn of that input.
+func TestInterruptReceivedBefore(t *testing.T) { // A11
 	one, two, three := scripted.NewGate(), scripted.NewGate(), scripted.NewGate()
 	model := scripted.New(scripted.Held(one, scripted.Say("never")), scripted.Held(two, scripted.Say("never")), scripted.Held(three, scripted.Say("never")))
 	s := actorstest.New(t, nil)
 	node := s.Start(config(model))
 	node.Must(ada, say("u1", "a novel"))
 	<-one.Reached()
-	came := time.Now()
+	received := time.Now()
 	node.Must(ada, say("u2", "the time"))
 	node.Must(ada, messages.Interrupt{ID: "i1"})
 	<-two.Reached()
-	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i2"}, Received: came}); a.Noop == "" {
-		t.Errorf("the second is answered with %+v", a)
+	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i2"}, Received: received}); a.Noop == "" {
+		t.Errorf("the second: got answer %+v, want a noop", a)
 	}
 	third := node.Must(ada, policy("u3", "this now", messages.PolicyInterrupt))
 	<-three.Reached()
-	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i3"}, Received: came}); a.Turn != third.Turn {
-		t.Errorf("the interrupt behind an input that began at once is answered with %+v", a)
+	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i3"}, Received: received}); a.Turn != third.Turn {
+		t.Errorf("the interrupt after u3: got answer %+v, want turn %s", a, third.Turn)
 	}
 	ends(t, s.Events(ada))
 }
@@ -152,7 +153,7 @@ func TestInterruptWithTools(t *testing.T) { // A14
 		return "late", nil
 	})
 	waiting := toolOf("waiting", tool.ReadOnly, func(context.Context) (string, error) {
-		t.Error("the waiting tool ran")
+		t.Error("the tool that waited ran")
 		return "", nil
 	})
 	model := scripted.New(scripted.Ask(call("c1", "quick"), call("c2", "slow"), call("c3", "waiting")), scripted.Say("ok"))
@@ -169,6 +170,6 @@ func TestInterruptWithTools(t *testing.T) { // A14
 		"result c3 not run: the turn was stopped before its start",
 		"developer The user interrupted the turn above before it was finished.", "user never mind")
 	if all := s.Events(ada); count(all, "tool.started") != 2 || count(all, "tool.completed") != 1 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got events %v, want two tools started and one completed", s.Types(ada))
 	}
 }

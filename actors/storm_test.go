@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// 500 agents are interrupted and aborted while their tools block and panic.
+// TestInterruptStorm interrupts and aborts 500 agents while their tools block and panic.
 // Afterwards every input has ended once and no goroutine is left.
 func TestInterruptStorm(t *testing.T) { // A6, A14, A31
 	base := runtime.NumGoroutine()
@@ -53,13 +53,13 @@ func TestInterruptStorm(t *testing.T) { // A6, A14, A31
 	node.Stop()
 	for runtime.NumGoroutine() > base {
 		if stuck := goroutines("/actors."); stuck == "" {
-			break // what is left is not ours: protoactor's, or another test's
+			break // the rest are protoactor's, or another test's
 		}
 		runtime.Gosched()
 	}
 }
 
-// goroutines are the stacks that hold the text.
+// goroutines returns the stacks that contain the text.
 func goroutines(text string) string {
 	buf := make([]byte, 1<<22)
 	buf = buf[:runtime.Stack(buf, true)]

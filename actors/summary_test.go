@@ -20,8 +20,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// shortens is a model that echoes, and makes summaries as summary says.
-func shortens(summary func(r providers.Request) scripted.Step) *scripted.Model {
+// summarizes returns a model that echoes its input, and answers a request for a summary with
+// summary.
+func summarizes(summary func(r providers.Request) scripted.Step) *scripted.Model {
 	return scripted.Func(func(r providers.Request) scripted.Step {
 		if r.Instructions == actors.SummaryInstructions {
 			return summary(r)
@@ -34,7 +35,7 @@ func compacts(cfg actors.Config, c actors.Compaction) actors.Config {
 	return with(cfg, func(d *actors.Definition) { d.Compact = c })
 }
 
-// seen is the history that a model would see after these events.
+// seen returns the items that a model would be given after these events.
 func seen(all []messages.Event) string {
 	var h projections.History
 	for i, ev := range all {
@@ -43,10 +44,10 @@ func seen(all []messages.Event) string {
 	return strings.Join(brief(providers.Request{Items: h.Items()}), "; ")
 }
 
-// Before a call that would be too large the turn waits for a summary, which
-// another model makes; what was said before it can still be seen as of then.
+// A model call that would be too large waits for a summary, which another model makes. The
+// history before it can still be read as it was.
 func TestSummaryBeforeALargeCall(t *testing.T) { // A80, A86
-	model := shortens(func(providers.Request) scripted.Step {
+	model := summarizes(func(providers.Request) scripted.Step {
 		return scripted.Step{Text: "they talk about one and two", Usage: messages.Usage{Input: 40, Output: 7}}
 	})
 	s := actorstest.New(t, nil)
@@ -62,28 +63,28 @@ func TestSummaryBeforeALargeCall(t *testing.T) { // A80, A86
 	ends(t, all)
 	requests := model.Requests()
 	if got := requests[2].Settings; got.HostedTools != nil || got.Verbosity != "low" {
-		t.Errorf("the summary is asked for with %+v", got)
+		t.Errorf("got settings %+v of the summary, want no hosted tools and verbosity low", got)
 	}
 	wantItems(t, requests[2], "user This is the conversation to shorten.\n\nuser: one\n\nassistant: heard one\n\nuser: two\n\nassistant: heard two\n")
 	if requests[2].Model != "small" || len(requests) != 4 {
-		t.Errorf("%d requests, the summary of %q", len(requests), requests[2].Model)
+		t.Errorf("got %d requests, the third to model %q, want 4 and small", len(requests), requests[2].Model)
 	}
 	wantItems(t, requests[3], "developer they talk about one and two", "user three, which is a longer text than those that were said before it")
 	done := actorstest.Of[messages.HistoryCompacted](all)
 	if len(done) != 1 || done[0].Dropped != 4 || done[0].How != messages.CompactSummary || done[0].Usage.Input != 40 {
-		t.Errorf("compacted: %+v", done)
+		t.Errorf("got %+v, want one summary of 4 items", done)
 	}
 	if was := seen(all[:done[0].Upto+1]); !strings.HasPrefix(was, "user one; assistant heard one; user two; assistant heard two") {
-		t.Errorf("before it the model saw %s", was)
+		t.Errorf("before the summary: got history %s", was)
 	}
 }
 
-// While a summary is made for a person an input runs; another compaction meanwhile
-// has it made again.
+// An input runs while a summary is made that a person asked for. If another compaction is
+// applied meanwhile, the summary is made again.
 func TestSummaryAndCompetingFacts(t *testing.T) { // A86
 	gate := scripted.NewGate()
 	var made atomic.Int32
-	model := shortens(func(providers.Request) scripted.Step {
+	model := summarizes(func(providers.Request) scripted.Step {
 		if made.Add(1) == 1 {
 			return scripted.Held(gate, scripted.Say("the first"))
 		}
@@ -107,18 +108,18 @@ func TestSummaryAndCompetingFacts(t *testing.T) { // A86
 	all := s.Until(ada, "history.compacted", 2)
 	failed := actorstest.Of[messages.CompactionFailed](all)
 	if len(failed) != 1 || failed[0].Kind != "changed" || made.Load() != 2 {
-		t.Errorf("failed %+v, %d were made", failed, made.Load())
+		t.Errorf("got failures %+v after %d summaries, want one of kind changed after 2", failed, made.Load())
 	}
 	if now := seen(all); now != "developer the second; user 5; assistant heard 5" {
-		t.Errorf("the model sees %s", now)
+		t.Errorf("got history %s, want the second summary", now)
 	}
 	if texts := actorstest.Of[messages.InputAccepted](all); len(texts) != 5 {
-		t.Errorf("%d inputs remain", len(texts))
+		t.Errorf("got %d inputs, want 5", len(texts))
 	}
 }
 
-// A summary that cannot be made becomes a line after some attempts, at growing
-// distances; one of a model that panics or says nothing, too.
+// A summary that fails is retried with growing pauses if its error is temporary or it has no
+// text. In the end a line that items were left out takes its place.
 func TestSummaryThatFails(t *testing.T) { // A86, A102
 	passing := &providers.Error{Kind: providers.Network, Message: "gone", Temporary: true}
 	for name, tc := range map[string]struct {
@@ -126,18 +127,18 @@ func TestSummaryThatFails(t *testing.T) { // A86, A102
 		tries int
 	}{
 		"passing":   {func() scripted.Step { return scripted.Fail(passing) }, 3},
-		"for good":  {func() scripted.Step { return scripted.Fail(errors.New("no such model")) }, 1},
+		"permanent": {func() scripted.Step { return scripted.Fail(errors.New("no such model")) }, 1},
 		"no text":   {func() scripted.Step { return scripted.Say(" ") }, 3},
 		"cut off":   {func() scripted.Step { return scripted.Step{Text: "the number is", Finish: messages.FinishLength} }, 1},
 		"filtered":  {func() scripted.Step { return scripted.Step{Text: "the", Finish: messages.FinishFilter} }, 1},
 		"declined":  {func() scripted.Step { return scripted.Step{Text: "well", Refusal: "I cannot"} }, 1},
 		"a panic":   {func() scripted.Step { panic("a model that fails") }, 1},
-		"only then": {nil, 3},
+		"third try": {nil, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries := 0
-				model := shortens(func(providers.Request) scripted.Step {
+				model := summarizes(func(providers.Request) scripted.Step {
 					if tries++; tc.step == nil {
 						return [...]scripted.Step{scripted.Fail(passing), scripted.Fail(passing), scripted.Say("at last")}[tries-1]
 					}
@@ -158,19 +159,18 @@ func TestSummaryThatFails(t *testing.T) { // A86, A102
 					want = "developer at last"
 				}
 				if !strings.HasPrefix(seen(all), want) || tries != tc.tries || tc.tries > 1 && time.Since(began) < 700*time.Millisecond {
-					t.Errorf("%s, after %d tries and %s", seen(all), tries, time.Since(began))
+					t.Errorf("got history %s after %d tries and %s, want %s after %d", seen(all), tries, time.Since(began), want, tc.tries)
 				}
 			})
 		})
 	}
 }
 
-// A summary that broke off in the middle, or whose server does not say what it used,
-// counts as what was expected of it.
-func TestSummaryThatNobodyTellsOf(t *testing.T) { // A52, A86
+// A summary without a report of its usage, or one that broke off, is charged its estimate.
+func TestSummaryOfUnknownUsage(t *testing.T) { // A52, A86
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		model := shortens(func(providers.Request) scripted.Step {
+		model := summarizes(func(providers.Request) scripted.Step {
 			if tries++; tries == 1 {
 				return scripted.Step{Text: "they ta", Err: &providers.Error{Kind: providers.Network, Message: "gone", Temporary: true}}
 			}
@@ -187,15 +187,15 @@ func TestSummaryThatNobodyTellsOf(t *testing.T) { // A52, A86
 		all := s.Until(ada, "history.compacted")
 		failed, done := actorstest.Of[messages.CompactionFailed](all), actorstest.Of[messages.HistoryCompacted](all)
 		if len(failed) != 1 || !failed[0].Unknown || failed[0].Tokens == 0 || !done[0].Unknown || done[0].Tokens != failed[0].Tokens {
-			t.Errorf("failed %+v, done %+v", failed, done)
+			t.Errorf("got failed %+v, done %+v, want the same unknown usage in both", failed, done)
 		}
 	})
 }
 
-// A summary of a summary is made of all of that.
+// A summary of a summary is made from all of it.
 func TestSummaryOfALongSummary(t *testing.T) { // A86
 	long := strings.Repeat("what was said ", 1500) + "at last"
-	model := shortens(func(providers.Request) scripted.Step { return scripted.Say(long) })
+	model := summarizes(func(providers.Request) scripted.Step { return scripted.Say(long) })
 	s := actorstest.New(t, nil)
 	node := s.Start(config(model))
 	for n := range 3 {
@@ -208,13 +208,13 @@ func TestSummaryOfALongSummary(t *testing.T) { // A86
 	}
 	requests := model.Requests()
 	if got := requests[len(requests)-1].Items[0].Content.Text(); !strings.Contains(got, "note: "+long+"\n") {
-		t.Errorf("the second summary is made of %d bytes, the first had %d", len(got), len(long))
+		t.Errorf("got a request of %d bytes, want the first summary of %d in it", len(got), len(long))
 	}
 }
 
-// Of a text that is kept as a blob a summary is made of the beginning and the end.
+// A text that is stored as a blob is summarized from its beginning and end.
 func TestSummaryOfABlob(t *testing.T) { // A36, A86
-	model := shortens(func(providers.Request) scripted.Step { return scripted.Say("it is long") })
+	model := summarizes(func(providers.Request) scripted.Step { return scripted.Say("it is long") })
 	s := actorstest.New(t, nil)
 	node := s.Start(config(model))
 	node.Must(ada, say("u1", "in the beginning "+many("x")+" and in the end"))
@@ -226,14 +226,14 @@ func TestSummaryOfABlob(t *testing.T) { // A36, A86
 	requests := model.Requests()
 	got := requests[len(requests)-1].Items[0].Content.Text()
 	if !strings.Contains(got, "user: in the beginning") || !strings.Contains(got, " and in the end\n") || len(got) > 2*projections.MaxSummarized+300 {
-		t.Errorf("%d bytes that end with %q", len(got), got[max(0, len(got)-300):])
+		t.Errorf("got %d bytes that end with %q, want the beginning and the end", len(got), got[max(0, len(got)-300):])
 	}
 }
 
-// A summary is made of what was said: an image in the history is not read for it,
-// and one that is gone keeps nobody from making it.
+// A summary is made of texts. Images are not read for it, so that a missing one does not
+// prevent it.
 func TestSummaryWithoutImages(t *testing.T) { // A36, A86
-	model := shortens(func(providers.Request) scripted.Step { return scripted.Say("they look at a picture") })
+	model := summarizes(func(providers.Request) scripted.Step { return scripted.Say("they look at a picture") })
 	s := actorstest.New(t, nil)
 	cfg, gone := config(model), false
 	cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error {
@@ -254,14 +254,14 @@ func TestSummaryWithoutImages(t *testing.T) { // A36, A86
 	s.Start(cfg).Must(ada, messages.Compact{ID: "k", Keep: 2})
 	all := s.Until(ada, "history.compacted")
 	if done := actorstest.Of[messages.HistoryCompacted](all); len(blobsOf(t, s, ada)) != 1 || done[0].Text != "they look at a picture" {
-		t.Errorf("compacted: %+v", done)
+		t.Errorf("got %+v, want a summary, and one blob", done)
 	}
 	requests := model.Requests()
 	wantItems(t, requests[len(requests)-1], "user This is the conversation to shorten.\n\nuser: what is this?\n\nassistant: heard what is this?\n")
 }
 
-// Whoever stops a turn that waits for a summary stops that, too; one that is lost
-// with its process is made again.
+// An interrupt of a turn that waits for a summary cancels the summary. A summary that is lost
+// in a crash is made again.
 func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86
 	begun, stopped := make(chan struct{}), make(chan struct{})
 	hang := true
@@ -299,22 +299,22 @@ func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86
 	ends(t, all)
 	failed := actorstest.Of[messages.CompactionFailed](all)
 	if len(failed) != 2 || failed[0].Kind != "interrupted" || failed[1].Kind != "restarted" {
-		t.Errorf("failed: %+v", failed)
+		t.Errorf("got failures %+v, want interrupted and restarted", failed)
 	}
 	if now := seen(all); !strings.HasPrefix(now, "developer in short; user and a third one; assistant yes") {
-		t.Errorf("the model sees %s", now)
+		t.Errorf("got history %s, want the summary first", now)
 	}
 }
 
-// providerFunc is a provider of one function.
+// providerFunc is a provider without deltas.
 type providerFunc func(ctx context.Context, r providers.Request) (providers.Response, error)
 
-// Generate calls it.
+// Generate calls f.
 func (f providerFunc) Generate(ctx context.Context, r providers.Request, _ func(providers.Delta)) (providers.Response, error) {
 	return f(ctx, r)
 }
 
-// A turn of many steps stays as short as it is told to.
+// The history of a turn of many steps stays within its limit.
 func TestLongTurnIsCompacted(t *testing.T) { // A86
 	largest, steps := 0, 0
 	model := scripted.Func(func(r providers.Request) scripted.Step {
@@ -324,7 +324,7 @@ func TestLongTurnIsCompacted(t *testing.T) { // A86
 		}
 		largest = max(largest, size)
 		if r.Items[len(r.Items)-1].Type != messages.ItemCallOutput && steps > 0 || r.Items[0].Content.Text() != "count" && r.Items[1].Content.Text() != "count" {
-			t.Errorf("the model is given %v", brief(r))
+			t.Errorf("got items %v, want the input first and a result last", brief(r))
 		}
 		if steps++; steps == 60 {
 			return scripted.Say("done")
@@ -338,7 +338,7 @@ func TestLongTurnIsCompacted(t *testing.T) { // A86
 	node.Must(ada, say("u1", "count"))
 	all := s.Until(ada, "turn.completed")
 	if n := count(all, "history.compacted"); largest > 1300 || n < 5 || n > 30 {
-		t.Errorf("%d bytes at most, %d compactions", largest, n)
+		t.Errorf("got at most %d bytes and %d compactions, want 1300 and 5 to 30", largest, n)
 	}
 }
 
@@ -350,7 +350,7 @@ func TestCompactionIsChecked(t *testing.T) { // A102
 	} {
 		d := actors.Definition{Kind: "k", Model: "scripted/m", Compact: c}
 		if err := d.Validate(providers.Set{"scripted": scripted.New()}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v", c, err)
+			t.Errorf("%+v: got error %v, want %q", c, err, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestToolFailures(t *testing.T) { // A31, A36 until blobs exist
 		"c7": "the arguments are not valid JSON", "c8": "the arguments do not fit: n", "c9": "[cut]", "c10": "fine",
 	} {
 		if !strings.Contains(results[id], want) {
-			t.Errorf("%s: the model read %.100q, want %q", id, results[id], want)
+			t.Errorf("%s: got result %.100q, want %q", id, results[id], want)
 		}
 	}
 	kinds := map[messages.CallID]string{}
@@ -61,12 +61,12 @@ func TestToolFailures(t *testing.T) { // A31, A36 until blobs exist
 	}
 	for id, want := range map[messages.CallID]string{"c1": "error", "c2": "panic", "c3": "panic", "c4": "timeout", "c5": "too_large", "c6": "unknown_tool", "c7": "bad_arguments", "c8": "bad_arguments"} {
 		if kinds[id] != want {
-			t.Errorf("%s failed as %q, want %q", id, kinds[id], want)
+			t.Errorf("%s: got kind %q, want %q", id, kinds[id], want)
 		}
 	}
 }
 
-// Results that fit one by one but not together take several frames.
+// Results that fit into a frame one by one, but not together, are stored in several frames.
 func TestManyLargeResults(t *testing.T) {
 	large := toolOf("large", tool.ReadOnly, func(context.Context) (string, error) { return strings.Repeat("x", 150<<10), nil })
 	var calls []scripted.Call
@@ -76,7 +76,7 @@ func TestManyLargeResults(t *testing.T) {
 	s := actorstest.New(t, nil)
 	s.Start(config(scripted.New(scripted.Ask(calls...), scripted.Say("done")), large)).Must(ada, say("u1", "go"))
 	if all := s.Until(ada, "turn.completed"); count(all, "tool.completed") != 8 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got events %v, want 8 tool.completed", s.Types(ada))
 	}
 }
 
@@ -108,7 +108,7 @@ func TestModelFailures(t *testing.T) { // A50, A52
 			ends(t, all)
 			failed := actorstest.Of[messages.ModelFailed](all)
 			if model.Calls() != 1 || len(failed) != 1 || failed[0].Kind != c.kind || failed[0].RetryAt != nil || len(failed[0].Message) > 20<<10 {
-				t.Errorf("%d calls, failed as %.200s", model.Calls(), failed[0].Kind)
+				t.Errorf("got %d calls, failed as %.200s, want 1 call, failed as %s", model.Calls(), failed[0].Kind, c.kind)
 			}
 		})
 	}
@@ -129,13 +129,13 @@ func TestProviderPanics(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) { // A50
-	passing := func(after time.Duration) scripted.Step {
+	temporary := func(after time.Duration) scripted.Step {
 		return scripted.Fail(&providers.Error{Kind: providers.Overloaded, Status: 503, Message: "busy", Temporary: true, RetryAfter: after})
 	}
 	t.Run("then succeeds", func(t *testing.T) {
 		t.Parallel()
 		s := actorstest.New(t, nil)
-		model := scripted.New(passing(300*time.Millisecond), scripted.Say("hello"))
+		model := scripted.New(temporary(300*time.Millisecond), scripted.Say("hello"))
 		node, begun := s.Start(config(model)), time.Now()
 		node.Must(ada, say("u1", "go"))
 		all := s.Until(ada, "turn.completed")
@@ -150,18 +150,18 @@ func TestRetries(t *testing.T) { // A50
 			}
 		}
 		if failed.RetryAt.Sub(begun) < 200*time.Millisecond || again.Before(*failed.RetryAt) || failed.Status != 503 {
-			t.Errorf("failed at %v, to be tried at %v, tried at %v", before, failed.RetryAt, again)
+			t.Errorf("failed at %v, retry due at %v, retried at %v, want it at its time", before, failed.RetryAt, again)
 		}
 	})
 	t.Run("all fail", func(t *testing.T) {
 		t.Parallel()
 		s := actorstest.New(t, nil)
-		model := scripted.New(passing(0), passing(0), scripted.Say("never"))
+		model := scripted.New(temporary(0), temporary(0), scripted.Say("never"))
 		s.Start(with(config(model), func(d *actors.Definition) { d.MaxAttempts = 2 })).Must(ada, say("u1", "go"))
 		all := s.Until(ada, "turn.failed")
 		ends(t, all)
 		if model.Calls() != 2 || count(all, "model.failed") != 2 || actorstest.Of[messages.TurnFailed](all)[0].Reason != "model" {
-			t.Errorf("%d calls, %v", model.Calls(), s.Types(ada))
+			t.Errorf("got %d calls and events %v, want 2 failed calls", model.Calls(), s.Types(ada))
 		}
 	})
 }

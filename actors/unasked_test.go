@@ -29,16 +29,16 @@ func (l *counting) ReadFrom(ctx context.Context, a messages.AgentID, after event
 	return l.Log.ReadFrom(ctx, a, after)
 }
 
-// Messages that come again, by the thousand after a consumer was lost, cost the log nothing:
-// no one waits for their first answer. Other content is refused all the same. Nor is the log
-// of a new agent read, which has no tail.
+// A repeated command for which no caller waits is answered without a read of the log, so that
+// the backlog of a lost consumer is cheap. A repetition with other content is refused all the
+// same. The log of a new agent, which has no tail, is not read either.
 func TestUnaskedRepetition(t *testing.T) { // A8
 	log := &counting{Log: memlog.New()}
 	s := actorstest.New(t, log)
 	node := s.Start(config(echo()))
 	first := node.Must(ada, say("u1", "one"))
 	if n := log.reads.Load(); n != 0 {
-		t.Errorf("the log of a new agent was read %d times behind its tail", n)
+		t.Errorf("got %d reads of the log of a new agent, want none", n)
 	}
 	s.Until(ada, "turn.completed")
 	deliver := func(in messages.Input) messages.Answer {
@@ -46,10 +46,10 @@ func TestUnaskedRepetition(t *testing.T) { // A8
 	}
 	before := log.reads.Load()
 	if a := deliver(say("u1", "one")); !a.Duplicate || a.N != first.N || a.Err != nil {
-		t.Errorf("the repetition is answered by %+v", a)
+		t.Errorf("got answer %+v, want a duplicate", a)
 	}
 	if n := log.reads.Load() - before; n != 0 {
-		t.Errorf("the log was read %d times", n)
+		t.Errorf("got %d reads of the log, want none", n)
 	}
 	wantCode(t, deliver(say("u1", "two")), messages.Conflict)
 	end(node)

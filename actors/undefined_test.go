@@ -9,15 +9,16 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// former is a node from before middle and leaf were there: root has no tools.
+// former configures a node on which the kinds middle and leaf are not defined, and root has
+// no tools.
 func (f *family) former() actors.Config {
 	cfg := f.config()
 	cfg.Definitions = []actors.Definition{{Kind: "root", Model: "scripted/m"}}
 	return cfg
 }
 
-// A task comes to a node that does not know its kind yet. It waits until one does,
-// and the call ends once.
+// A task for a kind that the node does not define waits until a node does. Its call ends
+// once.
 func TestTaskWaitsForItsKind(t *testing.T) { // A71
 	f := new(family)
 	s := actorstest.New(t, nil)
@@ -28,18 +29,18 @@ func TestTaskWaitsForItsKind(t *testing.T) { // A71
 	wantCode(t, children.Do(middle, say("u1", "hello")), messages.UnknownKind)
 	wantCode(t, children.Do(middle, messages.Abort{ID: "a1"}), messages.UnknownKind)
 	if len(s.Events(middle)) != 0 || count(s.Events(root), "child.failed") != 0 {
-		t.Fatalf("the middle has %v, the root %v", s.Types(middle), s.Types(root))
+		t.Fatalf("got events %v of the middle and %v of the root, want none and no child.failed", s.Types(middle), s.Types(root))
 	}
 	s.Start(f.config())
 	if accepted := actorstest.Of[messages.InputAccepted](s.Until(middle, "input.accepted")); accepted[0].Parent == nil {
-		t.Errorf("the middle was given %+v", accepted[0])
+		t.Errorf("got input %+v, want one with a parent", accepted[0])
 	}
 	s.Until(root, "child.waiting")
 }
 
-// A call ends whose children are on a node that does not know their kind any more,
-// one whose turn was running and one whose task had yet to come: both end with it,
-// and neither goes on when their kind is back.
+// A call can be stopped while its children are on a node that no longer defines their kind:
+// children whose turn was running, and one whose task had yet to arrive. The children end
+// with the call, and stay ended when their kind is defined again.
 func TestRecallOfUnknownKinds(t *testing.T) { // A70, A71
 	for _, begun := range []bool{true, false} {
 		f := &family{gate: scripted.NewGate()}
@@ -60,31 +61,31 @@ func TestRecallOfUnknownKinds(t *testing.T) { // A70, A71
 		parents.Must(root, messages.Interrupt{ID: "i1", Reason: "enough"})
 		stopped := actorstest.Of[messages.ChildStopped](s.Until(root, "child.stopped"))
 		if want := map[bool]string{true: "aborted", false: "cancelled"}[begun]; stopped[0].How != want {
-			t.Errorf("the middle is %s, want %s", stopped[0].How, want)
+			t.Errorf("got a child %s, want %s", stopped[0].How, want)
 		}
-		for _, a := range agents[1:] { // the root hears of the middle alone
+		for _, a := range agents[1:] { // the root is notified of the middle alone
 			s.Until(a, "turn.aborted")
 		}
 		again := s.Start(f.config())
 		for _, a := range agents {
 			again.Must(a, say("u2", "are you there?"))
 			if all := s.Until(a, "turn.started"); begun && count(all, "turn.aborted") != 1 || !begun && count(all, "input.recalled") != 1 {
-				t.Errorf("%s has %v", a, s.Types(a))
+				t.Errorf("%s: got events %v, want one end of the first input", a, s.Types(a))
 			}
 		}
 		if !begun {
-			s.Until(middle, "command.noop") // the task, at last
+			s.Until(middle, "command.noop") // of the task, which arrives last
 		}
 		for _, a := range agents {
 			if accepted := actorstest.Of[messages.InputAccepted](s.Events(a)); accepted[len(accepted)-1].Input != "u2" {
-				t.Errorf("%s has accepted %+v", a, accepted)
+				t.Errorf("%s: got inputs %+v, want u2 last", a, accepted)
 			}
 		}
 	}
 }
 
-// Agents whose kind nobody defines any more can be deleted, with a turn under way
-// and with children, also when the node died in between.
+// Agents whose kind is no longer defined can be deleted, with a running turn and with
+// children, also after a crash.
 func TestDeleteOfUnknownKinds(t *testing.T) { // A108
 	f := &family{gate: scripted.NewGate()}
 	defer f.gate.Release()
@@ -106,7 +107,7 @@ func TestDeleteOfUnknownKinds(t *testing.T) { // A108
 	s.Until(root, "turn.started", 2)
 }
 
-func TestDeleteOfUnknownKindsGoesOn(t *testing.T) { // A108
+func TestDeleteOfUnknownKindsContinues(t *testing.T) { // A108
 	s := actorstest.New(t, nil)
 	s.Given(root, messages.AgentCreated{Agent: root.Full()})
 	keep(t, s.Log(), root)

@@ -13,9 +13,8 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// A tool that does not say whether it wants approval is not waited for: a
-// person is.
-func TestApprovalIsNotWaitedForInVain(t *testing.T) { // A40, A102
+// A tool that does not return whether it needs approval blocks nothing: a person is asked.
+func TestApprovalOfHangingTool(t *testing.T) { // A40, A102
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		hangs := gatedTool{Tool: new(recorder).tool("pay", tool.Pause), approval: tool.Asked, want: func(json.RawMessage) (bool, error) {
@@ -29,13 +28,13 @@ func TestApprovalIsNotWaitedForInVain(t *testing.T) { // A40, A102
 		node.Must(ada, say("u1", "go"))
 		<-time.After(2 * time.Minute)
 		if all := s.Events(ada); count(all, "approval.requested") != 1 || count(all, "turn.paused") != 1 {
-			t.Errorf("it waits for the tool: %v", s.Types(ada))
+			t.Errorf("got events %v, want one approval requested and the turn paused", s.Types(ada))
 		}
 	})
 }
 
-// An id that one command has used does nothing for another, nor for the same one with other
-// content: that is refused, and not answered as if it had been applied.
+// A command with the id of another command, or with the same id and other content, is
+// refused. It is not answered as a duplicate.
 func TestIDOfAnotherCommand(t *testing.T) { // A8
 	s := actorstest.New(t, nil)
 	node := s.Start(config(echo()))
@@ -51,20 +50,20 @@ func TestIDOfAnotherCommand(t *testing.T) { // A8
 	late := say("u1", "go")
 	late.Deadline = new(time.Time)
 	if a := node.Must(ada, late); !a.Duplicate {
-		t.Errorf("the same input with another deadline: %+v", a)
+		t.Errorf("the same input with another deadline: got answer %+v, want a duplicate", a)
 	}
 	node.Crash()
 	node = s.Start(config(echo()))
 	wantCode(t, node.Do(ada, messages.Resume{ID: "x"}), messages.Conflict)
 	if a := node.Must(ada, messages.Interrupt{ID: "x"}); !a.Duplicate {
-		t.Errorf("the same command again: %+v", a)
+		t.Errorf("the same command again: got answer %+v, want a duplicate", a)
 	}
 	if n := count(s.Events(ada), "agent.activated"); len(s.Events(ada)) != before+n {
-		t.Errorf("something was applied: %v", s.Types(ada))
+		t.Errorf("got events %v, want only agent.activated after the refusals", s.Types(ada))
 	}
 }
 
-// What an agent holds ends in one frame, however many inputs are sent to it.
+// The inputs that an agent accepts can end in one frame, however many are sent to it.
 func TestSteersAreBounded(t *testing.T) { // A6, A13, A102
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
@@ -87,13 +86,13 @@ func TestSteersAreBounded(t *testing.T) { // A6, A13, A102
 	all := s.Events(ada)
 	ends(t, all)
 	if n := count(all, "input.accepted"); n != accepted || n < 500 {
-		t.Errorf("%d inputs were accepted, the sender knows of %d", n, accepted)
+		t.Errorf("got %d inputs accepted, want the %d of the answers", n, accepted)
 	}
 	node.Must(ada, say("after", "go"))
 	ends(t, s.Until(ada, "turn.completed"))
 }
 
-// longID is an id of the greatest length.
+// longID returns an id of the greatest length.
 func longID(n int) string {
 	id := make([]byte, messages.MaxID)
 	for i := range id {

@@ -8,8 +8,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A purge waits for whoever stores something of the same agent, and for nobody
-// else.
+// A purge waits for the writers of the same agent, and for no others.
 func TestWritersWait(t *testing.T) { // A108
 	synctest.Test(t, func(t *testing.T) {
 		var w writers
@@ -22,7 +21,7 @@ func TestWritersWait(t *testing.T) { // A108
 			synctest.Wait()
 			select {
 			case err := <-done:
-				t.Fatalf("waited for nobody: %v", err)
+				t.Fatalf("wait returned %v while a writer was active", err)
 			default:
 			}
 			end()
@@ -34,7 +33,7 @@ func TestWritersWait(t *testing.T) { // A108
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if w.wait(ended, bob) == nil {
-			t.Error("one that still writes was not waited for")
+			t.Error("got no error, want one: the context ended while a writer was active")
 		}
 	})
 }

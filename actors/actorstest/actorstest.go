@@ -1,5 +1,5 @@
-// Package actorstest runs agents without a node, so that a test reads as a
-// story: given what happened, when this is asked, then these events follow.
+// Package actorstest runs agents without a node, so that a test reads as a story: given these
+// events, when this command is sent, then these events follow.
 //
 //	s := actorstest.New(t, nil)
 //	node := s.Start(actors.Config{Providers: …, Definitions: …})
@@ -8,9 +8,9 @@
 //
 // # Guarantees
 //
-//   - Whatever waits here waits for a fact in the log, never for time to pass;
-//     a test that waits for a minute in vain fails.
-//   - After [Node.Crash] nothing of that node reaches the log or its observer.
+//   - Functions that wait, wait for events in the log, never for time to pass. A test
+//     fails after three minutes of waiting.
+//   - After [Node.Crash] nothing from that node reaches the log or its observer.
 package actorstest
 
 import (
@@ -34,30 +34,30 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// patience is how long anything here waits before it fails the test.
-const patience = 3 * time.Minute
+// timeout is how long a function of this package waits before it fails the test.
+const timeout = 3 * time.Minute
 
-// Agent is the agent of that kind and key in the default tenant.
+// Agent returns the agent of that kind and key in the default tenant.
 func Agent(kind, key string) messages.AgentID {
 	return messages.AgentID{Tenant: messages.DefaultTenant, Kind: kind, Key: key}
 }
 
-// Say is an input of plain text.
+// Say returns an input of plain text.
 func Say(id, text string) messages.Input {
 	return messages.Input{ID: id, Content: messages.TextContent(text)}
 }
 
-// Stage is one log and the nodes that come and go on it. Make it with New.
-// Safe for concurrent use.
+// Stage is one log and the nodes that start and end on it. Make it with New. Safe for
+// concurrent use.
 type Stage struct {
-	t     testing.TB
-	log   *recorder
-	post  post
-	mu    sync.Mutex
-	epoch messages.Epoch
+	t        testing.TB
+	log      *recorder
+	delivery delivery
+	mu       sync.Mutex
+	epoch    messages.Epoch
 }
 
-// New makes a stage on log; nil is a new one in memory.
+// New returns a stage on log. A nil log is a new one in memory.
 func New(t testing.TB, log eventlog.Log) *Stage {
 	if log == nil {
 		log = memlog.New()
@@ -65,8 +65,8 @@ func New(t testing.TB, log eventlog.Log) *Stage {
 	return &Stage{t: t, log: newRecorder(log)}
 }
 
-// Start starts a node under the next epoch. Its log is the stage's, or, if cfg
-// has one, that: wrap [Stage.Log] to make it fail. It ends with the test.
+// Start starts a node under the next epoch. Its log is cfg.Log, or the log of the stage if
+// that is nil: wrap [Stage.Log] to make it fail. The node stops when the test ends.
 func (s *Stage) Start(cfg actors.Config) *Node {
 	s.t.Helper()
 	s.mu.Lock()
@@ -76,36 +76,38 @@ func (s *Stage) Start(cfg actors.Config) *Node {
 	if cfg.Log == nil {
 		cfg.Log = s.log
 	}
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	discard := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if cfg.Logger == nil {
-		cfg.Logger = quiet
+		cfg.Logger = discard
 	}
 	n := &Node{t: s.t, epoch: epoch, partitions: make(map[messages.Partition]*actor.PID)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.log = newMortal(cfg.Log)
+	n.log = newNodeLog(cfg.Log)
 	if cfg.Send == nil {
-		cfg.Send = func(_ context.Context, to messages.AgentID, c messages.Command) error { return s.post.send(n, to, c) }
+		cfg.Send = func(_ context.Context, to messages.AgentID, c messages.Command) error {
+			return s.delivery.send(n, to, c)
+		}
 	}
 	cfg.Log = n.log
 	if cfg.Observer != nil {
-		cfg.Observer = &witness{cfg.Observer, n.log}
+		cfg.Observer = &nodeObserver{cfg.Observer, n.log}
 	}
 	var err error
 	if n.runtime, err = actors.NewRuntime(context.Background(), cfg); err != nil {
 		s.t.Fatal(err)
 	}
-	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
+	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return discard }),
 		actor.WithDeadLetterRequestLogging(false))
 	s.t.Cleanup(n.Stop)
-	s.post.open(n)
+	s.delivery.start(n)
 	return n
 }
 
-// Log is the stage's log.
+// Log returns the log of the stage.
 func (s *Stage) Log() eventlog.Log { return s.log }
 
-// Given appends events to an agent's log as one frame, as if a node before the
-// first had written it.
+// Given appends events to an agent's log as one frame, as if a node before the first had
+// appended it.
 func (s *Stage) Given(a messages.AgentID, events ...messages.Event) {
 	s.t.Helper()
 	ctx := context.Background()
@@ -132,20 +134,20 @@ func (s *Stage) Given(a messages.AgentID, events ...messages.Event) {
 	}
 }
 
-// Entries are the agent's frames so far, as they were appended.
+// Entries returns the agent's frames so far, as they were appended.
 func (s *Stage) Entries(a messages.AgentID) []eventlog.Entry {
 	entries, _ := s.log.entries(a)
 	return entries
 }
 
-// Agents are those that have a frame, sorted.
+// Agents returns the agents that have a frame, sorted.
 func (s *Stage) Agents() []messages.AgentID {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(s.log.stored), func(a, b messages.AgentID) int { return cmp.Compare(a.Full(), b.Full()) })
 }
 
-// Owing are the agents whose newest frame says that they owe work: an owner wakes
+// Owing returns the agents whose newest frame reports that they owe work. An owner activates
 // them.
 func (s *Stage) Owing() (list []messages.AgentID) {
 	for _, a := range s.Agents() {
@@ -159,28 +161,28 @@ func (s *Stage) Owing() (list []messages.AgentID) {
 // Rest waits until no agent owes work.
 func (s *Stage) Rest() {
 	s.t.Helper()
-	late := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		more := s.More()
-		owing := s.Owing()
-		if len(owing) == 0 {
+		open := s.Owing()
+		if len(open) == 0 {
 			return
 		}
 		select {
 		case <-more:
-		case <-late:
-			s.t.Fatalf("%v still owe work", owing)
+		case <-deadline:
+			s.t.Fatalf("agents %v still owe work", open)
 		}
 	}
 }
 
-// More is closed when the next frame is stored.
+// More returns a channel that is closed when the next frame is stored.
 func (s *Stage) More() <-chan struct{} {
 	_, more := s.log.entries(messages.AgentID{})
 	return more
 }
 
-// Frames are the agent's frames so far.
+// Frames returns the agent's frames so far.
 func (s *Stage) Frames(a messages.AgentID) []*messages.Frame { return frames(s.Entries(a)) }
 
 func frames(entries []eventlog.Entry) []*messages.Frame {
@@ -191,7 +193,7 @@ func frames(entries []eventlog.Entry) []*messages.Frame {
 	return list
 }
 
-// Events are the agent's events so far.
+// Events returns the agent's events so far.
 func (s *Stage) Events(a messages.AgentID) []messages.Event { return events(s.Frames(a)) }
 
 func events(frames []*messages.Frame) (all []messages.Event) {
@@ -201,7 +203,7 @@ func events(frames []*messages.Frame) (all []messages.Event) {
 	return all
 }
 
-// Types are the types of the agent's events so far.
+// Types returns the types of the agent's events so far.
 func (s *Stage) Types(a messages.AgentID) (types []string) {
 	for _, ev := range s.Events(a) {
 		types = append(types, ev.EventType())
@@ -209,10 +211,10 @@ func (s *Stage) Types(a messages.AgentID) (types []string) {
 	return types
 }
 
-// Await waits until the agent's events satisfy ok, and gives them.
+// Await waits until the agent's events satisfy ok, and returns them.
 func (s *Stage) Await(a messages.AgentID, ok func([]messages.Event) bool) []messages.Event {
 	s.t.Helper()
-	late := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		entries, more := s.log.entries(a)
 		all := events(frames(entries))
@@ -221,14 +223,14 @@ func (s *Stage) Await(a messages.AgentID, ok func([]messages.Event) bool) []mess
 		}
 		select {
 		case <-more:
-		case <-late:
-			s.t.Fatalf("agent %s did not come to where it should; its events are %v", a, s.Types(a))
+		case <-deadline:
+			s.t.Fatalf("timeout: agent %s has events %v", a, s.Types(a))
 		}
 	}
 }
 
-// Until waits until the agent's events hold n of the type, n being 1 unless
-// given, and gives all events.
+// Until waits until the agent's events contain n of the type, and returns all events. The
+// default of n is 1.
 func (s *Stage) Until(a messages.AgentID, eventType string, n ...int) []messages.Event {
 	s.t.Helper()
 	want := 1
@@ -238,7 +240,7 @@ func (s *Stage) Until(a messages.AgentID, eventType string, n ...int) []messages
 	return s.Await(a, func(all []messages.Event) bool { return Count(all, eventType) >= want })
 }
 
-// Count is how many events are of the type.
+// Count returns how many events are of the type.
 func Count(all []messages.Event, eventType string) int {
 	n := 0
 	for _, ev := range all {
@@ -249,7 +251,7 @@ func Count(all []messages.Event, eventType string) int {
 	return n
 }
 
-// Of are the events of type E, in order.
+// Of returns the events of type E, in order.
 func Of[E messages.Event](all []messages.Event) (list []E) {
 	for _, ev := range all {
 		if e, ok := ev.(E); ok {

@@ -23,8 +23,8 @@ func newRecorder(log eventlog.Log) *recorder {
 	return &recorder{Log: log, stored: make(map[messages.AgentID][]eventlog.Entry), more: make(chan struct{})}
 }
 
-// Append stores one frame at a time, so that what is remembered is in order. The end of
-// ctx takes back nothing that was sent: the outcome is awaited, for it may be stored.
+// Append stores one frame at a time, so that entries are recorded in order. It waits for the
+// outcome even if ctx ends, for the frame may be stored.
 func (r *recorder) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +41,7 @@ func (r *recorder) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail,
 	return tail, nil
 }
 
-// entries gives what is stored, and a channel that closes when there is more.
+// entries returns what is stored, and a channel that is closed when more is.
 func (r *recorder) entries(a messages.AgentID) ([]eventlog.Entry, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,57 +49,57 @@ func (r *recorder) entries(a messages.AgentID) ([]eventlog.Entry, <-chan struct{
 	return all[:len(all):len(all)], r.more
 }
 
-// errDead is what an append of a node that crashed would have met.
-var errDead = errors.New("actorstest: the node has crashed")
+// errCrashed is the error of calls from a node that crashed.
+var errCrashed = errors.New("actorstest: the node has crashed")
 
-// mortal is a node's way to the log.
-type mortal struct {
+// nodeLog is the log as one node uses it. It ends with the node.
+type nodeLog struct {
 	eventlog.Log
 	mu      sync.RWMutex
-	isDead  bool
-	pending int           // appends under way
-	none    chan struct{} // closed when pending is 0 and the node is dead
+	crashed bool
+	pending int           // appends in flight
+	idle    chan struct{} // closed when the node has crashed and pending is 0
 }
 
-func newMortal(log eventlog.Log) *mortal { return &mortal{Log: log, none: make(chan struct{})} }
+func newNodeLog(log eventlog.Log) *nodeLog { return &nodeLog{Log: log, idle: make(chan struct{})} }
 
-// kill lets no append begin any more.
-func (m *mortal) kill() {
+// crash keeps later appends from starting.
+func (m *nodeLog) crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.isDead {
+	if m.crashed {
 		return
 	}
-	m.isDead = true
+	m.crashed = true
 	if m.pending == 0 {
-		close(m.none)
+		close(m.idle)
 	}
 }
 
-// begin says whether an append may begin.
-func (m *mortal) begin() bool {
+// begin reports whether an append may begin.
+func (m *nodeLog) begin() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.isDead {
+	if !m.crashed {
 		m.pending++
 	}
-	return !m.isDead
+	return !m.crashed
 }
 
-// end says whether the node hears of what became of its append.
-func (m *mortal) end() bool {
+// end reports whether the node may receive the result of its append.
+func (m *nodeLog) end() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pending--
-	if m.isDead && m.pending == 0 {
-		close(m.none)
+	if m.crashed && m.pending == 0 {
+		close(m.idle)
 	}
-	return !m.isDead
+	return !m.crashed
 }
 
-// Append appends while the node lives. A dead one waits for the end of ctx: also
-// for the answer to what it sent before.
-func (m *mortal) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+// Append appends while the node runs. After a crash it returns only when ctx ends, without
+// the result of an append that was sent before.
+func (m *nodeLog) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	if m.begin() {
 		tail, err := m.Log.Append(ctx, e)
 		if m.end() {
@@ -107,11 +107,11 @@ func (m *mortal) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 		}
 	}
 	<-ctx.Done()
-	return eventlog.Tail{}, errDead
+	return eventlog.Tail{}, errCrashed
 }
 
-// PutBlob stores a blob while the node lives, on the terms of Append.
-func (m *mortal) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
+// PutBlob stores a blob while the node runs, like Append.
+func (m *nodeLog) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
 	if m.begin() {
 		b, err := m.Log.PutBlob(ctx, a, r)
 		if m.end() {
@@ -119,40 +119,42 @@ func (m *mortal) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeke
 		}
 	}
 	<-ctx.Done()
-	return messages.Blob{}, errDead
+	return messages.Blob{}, errCrashed
 }
 
-// PutSnapshot stores a snapshot while the node lives.
-func (m *mortal) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+// PutSnapshot stores a snapshot while the node runs.
+func (m *nodeLog) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
 	if !m.begin() {
-		return errDead
+		return errCrashed
 	}
 	defer m.end()
 	return m.Log.PutSnapshot(ctx, a, name, snapshot)
 }
 
-// witness is an observer that hears nothing of a dead node.
-type witness struct {
+// nodeObserver is an observer that receives nothing from a crashed node.
+type nodeObserver struct {
 	of  actors.Observer
-	log *mortal
+	log *nodeLog
 }
 
-func (w *witness) alive(tell func()) {
+func (w *nodeObserver) unlessCrashed(notify func()) {
 	w.log.mu.RLock()
 	defer w.log.mu.RUnlock()
-	if !w.log.isDead {
-		tell()
+	if !w.log.crashed {
+		notify()
 	}
 }
 
-// Committed passes a commit on.
-func (w *witness) Committed(c actors.Commit) { w.alive(func() { w.of.Committed(c) }) }
+// Committed forwards a commit.
+func (w *nodeObserver) Committed(c actors.Commit) { w.unlessCrashed(func() { w.of.Committed(c) }) }
 
-// Owed passes replies on.
-func (w *witness) Owed(r []actors.Reply) { w.alive(func() { w.of.Owed(r) }) }
+// Owed forwards replies.
+func (w *nodeObserver) Owed(r []actors.Reply) { w.unlessCrashed(func() { w.of.Owed(r) }) }
 
-// Delta passes a piece of an answer on.
-func (w *witness) Delta(d actors.Delta) { w.alive(func() { w.of.Delta(d) }) }
+// Delta forwards a delta.
+func (w *nodeObserver) Delta(d actors.Delta) { w.unlessCrashed(func() { w.of.Delta(d) }) }
 
-// Fenced passes on that an agent has a newer owner.
-func (w *witness) Fenced(a messages.AgentID, e messages.Epoch) { w.alive(func() { w.of.Fenced(a, e) }) }
+// Fenced forwards that an agent has a newer owner.
+func (w *nodeObserver) Fenced(a messages.AgentID, e messages.Epoch) {
+	w.unlessCrashed(func() { w.of.Fenced(a, e) })
+}

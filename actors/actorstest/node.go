@@ -20,7 +20,7 @@ type Node struct {
 	epoch   messages.Epoch
 	runtime *actors.Runtime
 	system  *actor.ActorSystem
-	log     *mortal
+	log     *nodeLog
 
 	mu         sync.Mutex
 	stopped    bool
@@ -30,7 +30,7 @@ type Node struct {
 	cancel func()
 }
 
-// partition is the actor that hosts the agent; nil once the node has stopped.
+// partition returns the actor that hosts the agent; nil once the node has stopped.
 func (n *Node) partition(a messages.AgentID) *actor.PID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,13 +41,13 @@ func (n *Node) partition(a messages.AgentID) *actor.PID {
 	return n.partitions[p]
 }
 
-// Ask gives the command to the agent and a function that waits for the answer.
-// The refusal of a node that has stopped is messages.Unavailable.
+// Ask sends the command to the agent and returns a function that waits for the answer. A node
+// that has stopped refuses it with messages.Unavailable.
 func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() messages.Answer) {
 	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Endpoint: "client"}, Received: time.Now()})
 }
 
-// Deliver is Do for a command with all that an owner knows of it.
+// Deliver is Do for a command with all that an owner receives with it.
 func (n *Node) Deliver(d *actors.Deliver) messages.Answer { return n.ask(d.Agent, d)() }
 
 func (n *Node) ask(a messages.AgentID, m any) func() messages.Answer {
@@ -57,39 +57,39 @@ func (n *Node) ask(a messages.AgentID, m any) func() messages.Answer {
 			return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the node has stopped")}
 		}
 	}
-	future := n.system.Root.RequestFuture(pid, m, patience)
+	future := n.system.Root.RequestFuture(pid, m, timeout)
 	return func() messages.Answer {
 		result, err := future.Result()
 		if answer, ok := result.(*messages.Answer); ok {
 			return *answer
 		}
-		if errors.Is(err, actor.ErrDeadLetter) { // its actor stopped while the command was on its way: nodes ask again
+		if errors.Is(err, actor.ErrDeadLetter) { // its actor stopped while the command was in flight: nodes retry
 			return messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s has stopped here", a)}
 		}
 		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s did not answer: %v, %v", a, result, err)}
 	}
 }
 
-// Do gives the command to the agent and waits for the answer.
+// Do sends the command to the agent and waits for the answer.
 func (n *Node) Do(a messages.AgentID, c messages.Command) messages.Answer { return n.Ask(a, c)() }
 
-// Must is Do for a command that is not to be refused. As a client does, it asks
-// again while the agent is unavailable: another node may still be writing to it.
+// Must is Do for a command that must not be refused. Like a client, it retries while the
+// agent is unavailable: another node may still be appending to it.
 func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 	n.t.Helper()
-	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+	for end := time.Now().Add(timeout); ; <-time.After(time.Millisecond) {
 		answer := n.Do(a, c)
 		switch {
 		case answer.Err == nil:
 			return answer
-		case answer.Err.Code != messages.Unavailable || n.gone() || time.Now().After(end):
+		case answer.Err.Code != messages.Unavailable || n.hasStopped() || time.Now().After(end):
 			n.t.Fatalf("%s for %s was refused: %v", c.CommandType(), a, answer.Err)
 		}
 	}
 }
 
-// Activate activates the agent, as the owner of a partition does with agents that
-// owe work, which it reads ahead, and waits until it has gone on.
+// Activate activates the agent from its tip, as the owner of a partition does with agents
+// that owe work, and waits for the answer.
 func (n *Node) Activate(a messages.AgentID) messages.Answer {
 	command := &actors.Activate{Agent: a}
 	for tip, err := range n.log.Tips(context.Background(), a.Partition(), []messages.AgentID{a}) {
@@ -100,38 +100,38 @@ func (n *Node) Activate(a messages.AgentID) messages.Answer {
 	return n.ask(a, command)()
 }
 
-// Drain asks the agent's partition to begin nothing that must not be cut off, and
-// gives a function that waits until nothing of the kind runs there.
+// Drain asks the agent's partition to begin nothing that must not be cut off. It returns a
+// function that waits until nothing of the kind runs there.
 func (n *Node) Drain(a messages.AgentID) (wait func()) {
-	f := n.system.Root.RequestFuture(n.partition(a), actors.Drain{}, patience)
+	f := n.system.Root.RequestFuture(n.partition(a), actors.Drain{}, timeout)
 	return func() {
 		if m, err := f.Result(); err != nil || m != (actors.Drained{}) {
-			n.t.Errorf("the drain of a partition is answered by %v, %v", m, err)
+			n.t.Errorf("drain of a partition: got %v, %v, want %v", m, err, actors.Drained{})
 		}
 	}
 }
 
-// CancelDrain tells the agent's partition that it stays where it is.
+// CancelDrain cancels the drain of the agent's partition.
 func (n *Node) CancelDrain(a messages.AgentID) {
 	n.system.Root.Send(n.partition(a), actors.CancelDrain{})
 }
 
-// Runtime is what the node's agents share.
+// Runtime returns the runtime that the node's agents share.
 func (n *Node) Runtime() *actors.Runtime { return n.runtime }
 
-// Epoch is the one that the node writes under.
+// Epoch returns the epoch that the node appends under.
 func (n *Node) Epoch() messages.Epoch { return n.epoch }
 
-// Crash ends the node as SIGKILL does: nothing more of it reaches the log or
-// the observer, and it hears no more from the log. What ran in it is cancelled,
-// for the process lives on.
+// Crash ends the node as SIGKILL does: nothing more from it reaches the log or the observer,
+// and it receives nothing more from the log. The work that ran in it is cancelled, since the
+// process itself continues.
 func (n *Node) Crash() {
-	n.log.kill()
+	n.log.crash()
 	n.Stop()
-	<-n.log.none
+	<-n.log.idle
 }
 
-// Stop ends the node and returns when its agents have stopped.
+// Stop stops the node and returns when its agents have stopped.
 func (n *Node) Stop() {
 	n.mu.Lock()
 	if n.stopped {
@@ -151,11 +151,11 @@ func (n *Node) Stop() {
 	n.system.Shutdown()
 }
 
-// end stops an actor and waits for it: longer than StopFuture does, which takes an
-// actor that is slow for one that hangs.
+// end stops an actor and waits until it has ended. StopFuture waits less, so that it would
+// fail for a slow actor.
 func (n *Node) end(pid *actor.PID) error {
-	ended := actor.NewFuture(n.system, patience)
-	process, _ := n.system.ProcessRegistry.Get(pid) // of one that is not there: the dead letters, which answer
+	ended := actor.NewFuture(n.system, timeout)
+	process, _ := n.system.ProcessRegistry.Get(pid) // for an actor that has ended: the dead letters, which answer
 	process.SendSystemMessage(pid, &actor.Watch{Watcher: ended.PID()})
 	n.system.Root.Stop(pid)
 	return ended.Wait()

@@ -9,15 +9,14 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// post brings commands from agent to agent, as the stored inputs of a cluster
-// do: at least once, one by one for each agent, by way of the newest node. What
-// a node that has ended did not answer is given to the next one. The zero value
-// is empty.
-type post struct {
-	mu    sync.Mutex
-	node  *Node // the newest
-	lanes map[line]*lane
-	// sent is every command so far, in order.
+// delivery sends commands from agent to agent, as the stored inputs of a cluster do: at least
+// once, one by one for each agent, by way of the newest node. A command that a node did not
+// answer before it ended is sent to the next one. The zero value is empty.
+type delivery struct {
+	mu     sync.Mutex
+	node   *Node // the newest
+	queues map[queueKey]*queue
+	// sent holds every command so far, in order.
 	sent []Letter
 }
 
@@ -27,49 +26,50 @@ type Letter struct {
 	Command messages.Command
 }
 
-// line names a lane: what agents say of one another's tasks waits for nothing else.
-type line struct {
+// queueKey names a queue. Commands about a task have one for each type, which waits for no
+// other.
+type queueKey struct {
 	to messages.AgentID
 	of string
 }
 
-func lineOf(to messages.AgentID, c messages.Command) line {
+func keyOf(to messages.AgentID, c messages.Command) queueKey {
 	switch c.(type) {
 	case messages.Task, messages.CancelChild, messages.Report:
-		return line{to, c.CommandType()}
+		return queueKey{to, c.CommandType()}
 	}
-	return line{to: to}
+	return queueKey{to: to}
 }
 
-// lane is what waits for one agent.
-type lane struct {
+// queue holds what waits for one agent.
+type queue struct {
 	waiting []messages.Command
 	busy    bool
 }
 
-// Letters are the commands that agents have sent to one another, in order.
+// Letters returns the commands that agents have sent to one another, in order.
 func (s *Stage) Letters() []Letter {
-	s.post.mu.Lock()
-	defer s.post.mu.Unlock()
-	return append([]Letter(nil), s.post.sent...)
+	s.delivery.mu.Lock()
+	defer s.delivery.mu.Unlock()
+	return append([]Letter(nil), s.delivery.sent...)
 }
 
-// open has a node deliver from here on.
-func (p *post) open(n *Node) {
+// start makes a node deliver commands from now on.
+func (p *delivery) start(n *Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.node = n
-	for in := range p.lanes {
-		p.begin(in)
+	for key := range p.queues {
+		p.begin(key)
 	}
 }
 
-// send stores a command of a node that lives.
-func (p *post) send(from *Node, to messages.AgentID, c messages.Command) error {
-	from.log.mu.RLock() // a node that dies now dies before or after
+// send stores a command of a node that has not crashed.
+func (p *delivery) send(from *Node, to messages.AgentID, c messages.Command) error {
+	from.log.mu.RLock() // a crash comes before or after
 	defer from.log.mu.RUnlock()
-	if from.log.isDead {
-		return errDead
+	if from.log.crashed {
+		return errCrashed
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,33 +78,33 @@ func (p *post) send(from *Node, to messages.AgentID, c messages.Command) error {
 }
 
 // put stores a command; p.mu is held.
-func (p *post) put(to messages.AgentID, c messages.Command) {
-	if p.lanes == nil {
-		p.lanes = make(map[line]*lane)
+func (p *delivery) put(to messages.AgentID, c messages.Command) {
+	if p.queues == nil {
+		p.queues = make(map[queueKey]*queue)
 	}
-	in := lineOf(to, c)
-	if p.lanes[in] == nil {
-		p.lanes[in] = new(lane)
+	key := keyOf(to, c)
+	if p.queues[key] == nil {
+		p.queues[key] = new(queue)
 	}
 	p.sent = append(p.sent, Letter{to, c})
-	p.lanes[in].waiting = append(p.lanes[in].waiting, c)
-	p.begin(in)
+	p.queues[key].waiting = append(p.queues[key].waiting, c)
+	p.begin(key)
 }
 
-// begin has a lane worked off, if nobody does; p.mu is held.
-func (p *post) begin(in line) {
-	if l := p.lanes[in]; !l.busy && len(l.waiting) > 0 {
+// begin starts to deliver a queue, if no goroutine does; p.mu is held.
+func (p *delivery) begin(key queueKey) {
+	if l := p.queues[key]; !l.busy && len(l.waiting) > 0 {
 		l.busy = true
-		go p.run(in.to, l)
+		go p.run(key.to, l)
 	}
 }
 
-// run works a lane off. It ends when the newest node has: the next one goes on.
-func (p *post) run(to messages.AgentID, l *lane) {
+// run delivers a queue. It returns when the newest node has stopped: the next one continues.
+func (p *delivery) run(to messages.AgentID, l *queue) {
 	for {
 		p.mu.Lock()
 		node := p.node
-		if len(l.waiting) == 0 || node.gone() {
+		if len(l.waiting) == 0 || node.hasStopped() {
 			l.busy = false
 			p.mu.Unlock()
 			return
@@ -113,7 +113,7 @@ func (p *post) run(to messages.AgentID, l *lane) {
 		p.mu.Unlock()
 		answer := node.ask(to, &actors.Deliver{Agent: to, Command: c, Cause: messages.Cause{Endpoint: "peer", Reason: messages.ReasonOf(c)}.From(messages.DecidedBy(c))})()
 		if answer.Err != nil && answer.Err.Code == messages.Unavailable {
-			<-time.After(time.Millisecond) // it is tried again
+			<-time.After(time.Millisecond) // it is retried
 			continue
 		}
 		p.mu.Lock()
@@ -125,8 +125,8 @@ func (p *post) run(to messages.AgentID, l *lane) {
 	}
 }
 
-// gone says that the node has stopped.
-func (n *Node) gone() bool {
+// hasStopped reports whether the node has stopped.
+func (n *Node) hasStopped() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.stopped

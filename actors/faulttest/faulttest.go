@@ -38,9 +38,9 @@ type Fault struct {
 	New string
 }
 
-// Found is what a simulation prints about a fault that it has found.
+// Found is what a simulation reports about a fault that it has found.
 type Found struct {
-	// Seed is that of the first run that broke a rule.
+	// Seed is the seed of the first run that broke a rule.
 	Seed uint64
 	// Took is how many steps or acts were simulated until then.
 	Took int

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// lexeme is a token of Go code and where it stands.
+// lexeme is a token of Go code and its position.
 type lexeme struct {
 	text string
 	span
@@ -45,7 +45,8 @@ func lex(code []byte) (list []lexeme) {
 	}
 }
 
-// matchAt reports whether code begins with old, and how many of its tokens that takes.
+// matchAt reports whether code begins with the tokens of old, and the number of tokens
+// matched.
 func matchAt(code, old []lexeme) (n int, ok bool) {
 	if len(old) == 0 || len(code) == 0 || code[0].text != old[0].text {
 		return 0, false
@@ -65,7 +66,7 @@ func matchAt(code, old []lexeme) (n int, ok bool) {
 	return n, true
 }
 
-// shared is how many tokens two pieces of code have in common at their beginning.
+// shared returns how many tokens two pieces of code have in common at their beginning.
 func shared(a, b []lexeme) (n int) {
 	for n < len(a) && n < len(b) && a[n].text == b[n].text {
 		n++
@@ -73,11 +74,11 @@ func shared(a, b []lexeme) (n int) {
 	return n
 }
 
-// standard are the packages that a fault may use in a file that does not import them.
+// standard lists the packages that a fault may use in a file that does not import them.
 var standard = []string{"context", "errors", "fmt", "slices", "strings", "time"}
 
-// withImports returns the text of a file with the imports that the code added to it
-// lacks. Its error is that of a file that is no Go.
+// withImports returns the text of a file with the imports that the added code needs. It
+// returns an error if the file is not valid Go.
 func withImports(text []byte, added string) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "", text, parser.SkipObjectResolution)
@@ -94,7 +95,7 @@ func withImports(text []byte, added string) ([]byte, error) {
 	return text, nil
 }
 
-// selected lists the standard packages of which code selects something.
+// selected returns the standard packages from which code selects a name.
 func selected(code string) (names []string) {
 	list := lex([]byte(code))
 	for i := range list {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// source is the functions of one package, without those of its tests.
+// source holds the functions of one package, except those of its tests.
 type source struct {
 	name  string // of the package
 	funcs []function
@@ -75,7 +75,7 @@ func (s *source) add(f file) error {
 	return nil
 }
 
-// nameOf is the name of a function, with the type of its receiver.
+// nameOf returns the name of a function, with the type of its receiver.
 func nameOf(d *ast.FuncDecl) string {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return d.Name.Name
@@ -83,7 +83,7 @@ func nameOf(d *ast.FuncDecl) string {
 	return plainName(types.ExprString(d.Recv.List[0].Type) + "." + d.Name.Name)
 }
 
-// plainName is a name as in Fault.Func without pointer and type parameters:
+// plainName returns a name as in Fault.Func without pointer and type parameters:
 // (*decision).advance and *decision.advance are decision.advance.
 func plainName(name string) string {
 	recv, method, isMethod := strings.Cut(strings.Trim(name, "(*"), ".")
@@ -94,23 +94,23 @@ func plainName(name string) string {
 	return recv + "." + method
 }
 
-// plant returns the file of the fault's function with the fault in it.
+// plant returns the file of the fault's function, changed.
 func (s *source) plant(f Fault) (file, error) {
 	fn, err := s.find(f)
 	if err != nil {
 		return file{}, err
 	}
 	old := lex([]byte(f.Old))
-	var places []span
+	var matches []span
 	for i := range fn.code {
 		if end, ok := matchAt(fn.code[i:], old); ok {
-			places = append(places, span{fn.code[i].start, fn.code[i+end-1].end})
+			matches = append(matches, span{fn.code[i].start, fn.code[i+end-1].end})
 		}
 	}
-	if len(places) != 1 {
-		return file{}, miscounted(fn, f, old, places)
+	if len(matches) != 1 {
+		return file{}, miscounted(fn, f, old, matches)
 	}
-	at := places[0]
+	at := matches[0]
 	text := slices.Concat(fn.text[:at.start], []byte(f.New), fn.text[at.end:])
 	if text, err = withImports(text, f.New); err != nil {
 		return file{}, fmt.Errorf("%s (%s) is no Go with New in place, correct it in the table: %w", f.Func, fn.base(), err)
@@ -139,22 +139,22 @@ func (s *source) find(f Fault) (function, error) {
 	return function{}, fmt.Errorf("function %s is declared %d times in package %s: choose another function", f.Func, len(found), s.name)
 }
 
-// miscounted is the error of code that does not occur once in its function.
-func miscounted(fn function, f Fault, old []lexeme, places []span) error {
-	if len(places) == 0 {
+// miscounted returns the error for code that does not occur once in its function.
+func miscounted(fn function, f Fault, old []lexeme, matches []span) error {
+	if len(matches) == 0 {
 		return fmt.Errorf("%q occurs 0 times in %s (%s), want 1: the code changed or moved; correct Old in the table, or drop the fault if its mechanism is gone%s",
 			f.Old, f.Func, fn.base(), closest([]function{fn}, old))
 	}
 	var lines []string
-	for _, p := range places {
+	for _, p := range matches {
 		lines = append(lines, fmt.Sprint(fn.line(p.start)))
 	}
 	return fmt.Errorf("%q occurs %d times in %s (%s, lines %s), want 1: add to Old what stands beside the right one",
-		f.Old, len(places), f.Func, fn.base(), strings.Join(lines, ", "))
+		f.Old, len(matches), f.Func, fn.base(), strings.Join(lines, ", "))
 }
 
-// closest names the line in funcs that shares the longest run of tokens with old;
-// empty if there is none.
+// closest returns the line in funcs that shares the longest run of tokens with old; empty if
+// there is none.
 func closest(funcs []function, old []lexeme) string {
 	most, text := 0, ""
 	for _, fn := range funcs {
@@ -172,7 +172,7 @@ func closest(funcs []function, old []lexeme) string {
 
 func (f file) base() string { return filepath.Base(f.path) }
 
-// line is the number of the line at an offset.
+// line returns the number of the line at an offset.
 func (f file) line(offset int) int { return 1 + strings.Count(string(f.text[:offset]), "\n") }
 
 func (f file) lineText(line int) string {

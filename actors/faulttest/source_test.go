@@ -27,7 +27,7 @@ var beyond = Fault{
 	New:  `if a.sum > a.limit { return a.refuse(n, "over the limit") }`,
 }
 
-// replaced is account with one part replaced.
+// replaced returns account with one part replaced.
 func replaced(t *testing.T, old, new string) string {
 	t.Helper()
 	if !strings.Contains(account, old) {
@@ -59,7 +59,7 @@ func TestPlant(t *testing.T) {
 	}
 }
 
-// TestForm plants the fault in sources that differ in form only.
+// TestForm plants the fault in sources that differ only in form.
 func TestForm(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"comments":        {"account.go": replaced(t, "sum+n > a.limit {", "sum /* so far */ + n > a.limit { // never beyond it")},
@@ -123,22 +123,22 @@ func TestMisfit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := s.plant(c.f); err == nil || !strings.HasPrefix(err.Error(), c.want) {
-				t.Errorf("error:\n%v\nwant:\n%s", err, c.want)
+				t.Errorf("got error:\n%v\nwant:\n%s", err, c.want)
 			}
 		})
 	}
 }
 
-// TestDeclaredTwice refuses a function of which a package has several.
+// TestDeclaredTwice checks the error of a function that the package declares twice.
 func TestDeclaredTwice(t *testing.T) {
 	s := packageOf(t, map[string]string{"a.go": "package account\n\nfunc init() { a = 1 }\n\nfunc init() { b = 1 }\n"})
 	want := "function init is declared 2 times in package account"
 	if _, err := s.plant(Fault{Func: "init", Old: "a = 1"}); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want %s", err, want)
+		t.Errorf("got error %v, want %s", err, want)
 	}
 }
 
-// TestImports adds the imports that New needs, once.
+// TestImports checks that the imports that New needs are added, once.
 func TestImports(t *testing.T) {
 	f := beyond
 	f.New = `if errors.Is(a.slices.Err, nil) { return errors.New(fmt.Sprint(n)) }`
@@ -152,7 +152,7 @@ func TestImports(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(string(changed.text), want) {
-			t.Errorf("the changed file begins %.60q, want %q", changed.text, want)
+			t.Errorf("got a file that begins %.60q, want %q", changed.text, want)
 		}
 	}
 }

@@ -179,7 +179,7 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	epoch := messages.Epoch(0)
 	for _, f := range s.Frames(ada) {
 		if f.Epoch < epoch {
-			t.Errorf("a frame of epoch %d follows one of %d", f.Epoch, epoch)
+			t.Errorf("got a frame of epoch %d after one of %d, want epochs in order", f.Epoch, epoch)
 		}
 		epoch = f.Epoch
 	}
@@ -304,7 +304,7 @@ func TestFirstFrameComesLate(t *testing.T) { // A107
 	node := s.Start(config(echo()))
 	for range 2 {
 		if a := node.Activate(ada); a.Err != nil || a.N != 0 {
-			t.Fatalf("%+v", a)
+			t.Fatalf("got answer %+v, want none of an event", a)
 		}
 	}
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()},

@@ -41,7 +41,7 @@ func (t *texts) read(b messages.Blob) (string, error) {
 	defer t.mu.Unlock()
 	text, ok := t.of[b.SHA256]
 	if !ok || int64(len(text)) != b.Size {
-		return "", fmt.Errorf("blob %s was never stored", b.SHA256)
+		return "", fmt.Errorf("no node stored blob %s", b.SHA256)
 	}
 	return text, nil
 }

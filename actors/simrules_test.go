@@ -86,7 +86,7 @@ func (v *view) frame(e eventlog.Entry) {
 	n := f.First
 	if before := v.last.Frame; before != nil {
 		if f.First != before.Last()+1 || f.Prev != before.ID || f.PrevDigest != messages.DigestOf(v.last.Bytes) {
-			v.fail(n, "the chain is broken")
+			v.fail(n, "the frame does not follow the one before it: number, previous id or digest differ")
 		}
 		v.fence(n, before.Epoch, f)
 		if f.Time.Before(before.Time) {
@@ -100,7 +100,7 @@ func (v *view) frame(e eventlog.Entry) {
 	}
 	v.state.Apply(f)
 	if id := f.Cause.ID; isCommand(f) {
-		if at, spent := v.spent[id]; spent {
+		if at, done := v.spent[id]; done {
 			v.fail(f.First, "command %s was applied twice, first at event %d", id, at)
 		}
 		at, _ := v.state.Processed(id)
@@ -113,7 +113,7 @@ func (v *view) frame(e eventlog.Entry) {
 	}
 	for id, ended := range v.inputs {
 		if ended == 0 && !v.holds(id) {
-			v.fail(n, "input %s was lost", id)
+			v.fail(n, "input %s is neither queued, in the open turn, nor ended", id)
 		}
 	}
 }
@@ -206,12 +206,12 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
 		if _, known := v.inputs[ev.Input]; known {
-			v.fail(n, "input %s was accepted twice", ev.Input)
+			v.fail(n, "got input %s accepted twice", ev.Input)
 		}
 		v.inputs[ev.Input] = 0
 	case messages.TurnStarted:
 		if v.turn != "" {
-			v.fail(n, "turn %s began while %s ran", ev.Turn, v.turn)
+			v.fail(n, "got the start of turn %s while turn %s is open", ev.Turn, v.turn)
 		}
 		v.turn = ev.Turn
 		v.attempts, v.keys, v.timers = make(map[messages.CallID]int), make(map[messages.CallID]string), make(map[string]messages.TimerSet)
@@ -248,7 +248,7 @@ func (v *view) schedule(n messages.EventNumber, at time.Time, ev messages.Event)
 		v.later[ev.Timer] = ev
 	case messages.TimerFired:
 		if set, ok := v.later[ev.Timer]; !ok || at.Before(set.At) {
-			v.fail(n, "timer %s fired at %v, it was set for %v", ev.Timer, at, set.At)
+			v.fail(n, "timer %s fired at %v, want %v or later", ev.Timer, at, set.At)
 		}
 		delete(v.later, ev.Timer) // a cron schedule sets it again
 	case messages.TimerCancelled:
@@ -258,7 +258,7 @@ func (v *view) schedule(n messages.EventNumber, at time.Time, ev messages.Event)
 
 func (v *view) ended(n messages.EventNumber, t messages.TurnID, inputs []string) {
 	if t != v.turn {
-		v.fail(n, "turn %s ended while %q ran", t, v.turn)
+		v.fail(n, "got the end of turn %s, want turn %q", t, v.turn)
 	}
 	v.turn = ""
 	for _, id := range inputs {
@@ -268,7 +268,7 @@ func (v *view) ended(n messages.EventNumber, t messages.TurnID, inputs []string)
 
 func (v *view) inputEnded(n messages.EventNumber, id string) {
 	if ended, known := v.inputs[id]; !known || ended > 0 {
-		v.fail(n, "input %s ended %d times before, accepted: %v", id, ended, known)
+		v.fail(n, "got the end of input %s after %d others, accepted: %v", id, ended, known)
 	}
 	v.inputs[id]++
 }
@@ -284,7 +284,7 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 		}
 	case messages.ToolStarted:
 		if ev.Attempt != v.attempts[ev.Call]+1 || ev.Attempt > 1 && ev.OnUnknown == messages.Pause && ev.Reason != "decision" {
-			v.fail(n, "attempt %d of a call with on_unknown %s follows attempt %d: %q", ev.Attempt, ev.OnUnknown, v.attempts[ev.Call], ev.Reason)
+			v.fail(n, "got attempt %d of a call with on_unknown %s after attempt %d, reason %q", ev.Attempt, ev.OnUnknown, v.attempts[ev.Call], ev.Reason)
 		}
 		if key, known := v.keys[ev.Call]; known && key != ev.Key {
 			v.fail(n, "the key of %s changed from %s to %s", ev.Call, key, ev.Key)
@@ -303,7 +303,7 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.timers[ev.Timer] = ev
 	case messages.TimerFired:
 		if set, ok := v.timers[ev.Timer]; !ok || at.Before(set.At) {
-			v.fail(n, "timer %s fired at %v, it was set for %v", ev.Timer, at, set.At)
+			v.fail(n, "timer %s fired at %v, want %v or later", ev.Timer, at, set.At)
 		}
 		delete(v.timers, ev.Timer)
 	case messages.TimerCancelled:
@@ -384,7 +384,7 @@ func (w *world) answered(s *sent, answer messages.Answer) {
 	s.answer = &answer
 	if answer.Err != nil {
 		if strings.Contains(answer.Err.Message, "did not answer") && !s.host.dead.Load() {
-			w.fail("%s: %s %s was never answered", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd))
+			w.fail("%s: %s %s got no answer", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd))
 		}
 		return
 	}

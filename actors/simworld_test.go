@@ -327,7 +327,7 @@ func (h *host) begin(ctx context.Context, j *job, name string, intended func(*vi
 		w.fail("%s: %s began before its intent was stored, on the node of epoch %d", j.agent, name, h.node.Epoch())
 	}
 	if w.runs[name]++; w.runs[name] > 1 && j.what != "hook" && j.what != "check" {
-		w.fail("%s: %s began twice", j.agent, name)
+		w.fail("%s: got two starts of %s, want one", j.agent, name)
 	}
 	w.jobs = append(w.jobs, j)
 	return j, nil

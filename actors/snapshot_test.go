@@ -218,7 +218,7 @@ func TestIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
 	}
 	wantDuplicates(t, s, s.Start(cfg))
 	if log.scanned() == 0 {
-		t.Error("the whole log was not read")
+		t.Error("got no read of the whole log, want one")
 	}
 }
 

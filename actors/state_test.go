@@ -56,7 +56,7 @@ func TestStateIsNotStored(t *testing.T) { // A60
 				}
 				saved, err := node.Runtime().Load(t.Context(), ada, false)
 				if err != nil || !saved.Resumed {
-					t.Fatalf("%s: the snapshot cannot be used: %v", when, err)
+					t.Fatalf("%s: load from the snapshot: %v", when, err)
 				}
 				if got, kept := string(whole.State.Data.JSON()), string(saved.State.Data.JSON()); got != state || kept != state {
 					t.Errorf("%s got state %.99s, from a snapshot %.99s, want %s", when, got, kept, state)

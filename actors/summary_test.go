@@ -75,7 +75,7 @@ func TestSummaryBeforeALargeCall(t *testing.T) { // A80, A86
 		t.Errorf("got %+v, want one summary of 4 items", done)
 	}
 	if was := seen(all[:done[0].Upto+1]); !strings.HasPrefix(was, "user one; assistant heard one; user two; assistant heard two") {
-		t.Errorf("before the summary: got history %s", was)
+		t.Errorf("before the summary: got history %s, want all of it", was)
 	}
 }
 

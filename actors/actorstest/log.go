@@ -11,12 +11,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// recorder is a log that remembers what was stored in it.
+// recorder is a log that keeps the entries stored in it.
 type recorder struct {
 	eventlog.Log
 	mu     sync.Mutex
 	stored map[messages.AgentID][]eventlog.Entry
-	more   chan struct{} // closed with the next frame
+	more   chan struct{} // closed when the next frame is stored
 }
 
 func newRecorder(log eventlog.Log) *recorder {

@@ -91,7 +91,7 @@ func Faults(t *testing.T, pkg, unit string, faults []Fault) {
 		t.Skip("takes a build for each fault: make test-faults, or set REPRISE_FAULTS")
 	}
 	if r, ok := hunt(t, nil); ok {
-		t.Fatalf("the simulation fails without any fault: %+v", r)
+		t.Fatalf("got %+v without a fault, want no rule broken", r)
 	}
 	rows, slots := make([]Found, len(faults)), make(chan struct{}, 2) // the machine is shared
 	t.Run("each", func(t *testing.T) {
@@ -102,7 +102,7 @@ func Faults(t *testing.T, pkg, unit string, faults []Fault) {
 				defer func() { <-slots }()
 				row, ok := hunt(t, &faults[i])
 				if !ok {
-					t.Fatal("not found")
+					t.Fatal("the simulation did not find the fault")
 				}
 				rows[i] = row
 			})

@@ -21,7 +21,7 @@ type source struct {
 
 // function is a declared function and the file that declares it.
 type function struct {
-	name string // a method's as in State.Open
+	name string // of a method: State.Open
 	code []lexeme
 	file
 }

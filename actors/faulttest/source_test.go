@@ -55,7 +55,7 @@ func TestPlant(t *testing.T) {
 	}
 	want := replaced(t, "if a.sum+n > a.limit {\n\t\treturn a.refuse(n, \"over the limit\")\n\t}", beyond.New)
 	if string(f.text) != want || f.base() != "account.go" {
-		t.Errorf("%s with the fault:\n%s\nwant account.go:\n%s", f.base(), f.text, want)
+		t.Errorf("got %s with the fault:\n%s\nwant account.go:\n%s", f.base(), f.text, want)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestForm(t *testing.T) {
 			}
 			before, fault, _ := strings.Cut(string(f.text), beyond.New)
 			if fault == "" || strings.Contains(before, "a.sum") {
-				t.Errorf("%s has no fault in its first method:\n%s", f.base(), f.text)
+				t.Errorf("got %s without the fault in its first method:\n%s", f.base(), f.text)
 			}
 		})
 	}

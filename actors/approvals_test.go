@@ -259,7 +259,7 @@ func TestApprovalExpires(t *testing.T) { // A25, A41
 
 // A reply subject receives the approval request of a call.
 func TestApprovalIsSent(t *testing.T) { // A43
-	observed := newEar()
+	observed := newObserver()
 	cfg := config(scripted.New(scripted.Ask(asks("c1", "pay", `{}`))), gatedTool{Tool: new(recorder).tool("pay", tool.Pause), approval: tool.Always})
 	cfg.Observer = observed
 	s := actorstest.New(t, nil)
@@ -270,7 +270,7 @@ func TestApprovalIsSent(t *testing.T) { // A43
 	s.Until(ada, "turn.paused")
 	node.Must(ada, messages.Resume{ID: "flush"}) // answered after everything before it was sent
 	var types []string
-	for _, r := range observed.heard() {
+	for _, r := range observed.received() {
 		types = append(types, r.Event.EventType()+" "+r.Input)
 	}
 	wantLines(t, "sent replies", types, "input.accepted u1", "approval.requested u1")

@@ -19,9 +19,10 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// attic is a log that keeps every snapshot that was ever stored in it, removed or not. A read
-// returns one of them at random, or a damaged one, none, or an error, as dice decides.
-type attic struct {
+// faultySnapshots is a log that keeps every snapshot that was ever stored in it, removed or
+// not. A read returns one of them at random, or a damaged one, none, or an error, as dice
+// decides.
+type faultySnapshots struct {
 	eventlog.Log
 
 	mu   sync.Mutex
@@ -36,41 +37,41 @@ type attic struct {
 	tidy  bool
 }
 
-func newAttic(log eventlog.Log, dice *rand.Rand) *attic {
-	return &attic{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]left), given: make(map[string]int)}
+func newFaultySnapshots(log eventlog.Log, dice *rand.Rand) *faultySnapshots {
+	return &faultySnapshots{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]left), given: make(map[string]int)}
 }
 
-var errAttic = errors.New("injected snapshot failure")
+var errSnapshot = errors.New("injected snapshot failure")
 
 // tidied makes the log return only undamaged snapshots, and the newest of each name.
-func (k *attic) tidied() {
+func (k *faultySnapshots) tidied() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tidy = true
 }
 
 // only replaces all snapshots of the name with the given one.
-func (k *attic) only(a messages.AgentID, name string, snapshot []byte) {
+func (k *faultySnapshots) only(a messages.AgentID, name string, snapshot []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept[a][name] = [][]byte{snapshot}
 }
 
 // PutSnapshot stores a snapshot at once or late, or fails.
-func (k *attic) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+func (k *faultySnapshots) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var err error
 	if !k.tidy {
 		switch n := k.dice.IntN(20); {
 		case n == 0:
-			return errAttic
+			return errSnapshot
 		case n == 1:
-			err = errAttic // fails although it is stored
+			err = errSnapshot // fails although it is stored
 		case n < 4 && k.slow:
 			pause := time.Duration(k.dice.IntN(3000)) * time.Millisecond
 			if n == 2 {
-				err = errAttic
+				err = errSnapshot
 			}
 			k.mu.Unlock()
 			select {
@@ -109,7 +110,7 @@ type left struct {
 
 // left returns the names of an agent's snapshots that owner stored. Those of replaced hosts do
 // not count: they may arrive after the owner has removed late ones.
-func (k *attic) left(a messages.AgentID, owner *host) (names []string) {
+func (k *faultySnapshots) left(a messages.AgentID, owner *host) (names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, l := range k.held[a] {
@@ -121,14 +122,14 @@ func (k *attic) left(a messages.AgentID, owner *host) (names []string) {
 }
 
 // ListSnapshots returns the names of the snapshots that were not removed.
-func (k *attic) ListSnapshots(_ context.Context, a messages.AgentID) ([]string, error) {
+func (k *faultySnapshots) ListSnapshots(_ context.Context, a messages.AgentID) ([]string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Sorted(maps.Keys(k.held[a])), nil
 }
 
 // Extent returns the extent of the log with the count of snapshots stored here.
-func (k *attic) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
+func (k *faultySnapshots) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
 	upto, err := k.Log.Extent(ctx, a)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,11 +139,11 @@ func (k *attic) Extent(ctx context.Context, a messages.AgentID) (messages.Extent
 
 // PurgeUpto removes an agent's snapshots up to an extent, or fails. Reads may still return
 // removed ones: a purge does not fence.
-func (k *attic) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+func (k *faultySnapshots) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
 	k.mu.Lock()
 	if !k.tidy && k.dice.IntN(10) == 0 {
 		k.mu.Unlock()
-		return errAttic
+		return errSnapshot
 	}
 	maps.DeleteFunc(k.held[a], func(_ string, l left) bool { return l.at <= upto.Snapshots })
 	k.mu.Unlock()
@@ -150,7 +151,7 @@ func (k *attic) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages
 }
 
 // Snapshot returns one of the stored snapshots, or a fault.
-func (k *attic) Snapshot(_ context.Context, a messages.AgentID, name string) ([]byte, error) {
+func (k *faultySnapshots) Snapshot(_ context.Context, a messages.AgentID, name string) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := k.kept[a][name]
@@ -163,7 +164,7 @@ func (k *attic) Snapshot(_ context.Context, a messages.AgentID, name string) ([]
 	b := bytes.Clone(all[k.dice.IntN(len(all))])
 	switch n := k.dice.IntN(16); {
 	case n == 0:
-		return nil, errAttic
+		return nil, errSnapshot
 	case n == 1:
 		return nil, nil
 	case n == 2:
@@ -184,7 +185,7 @@ func (k *attic) Snapshot(_ context.Context, a messages.AgentID, name string) ([]
 }
 
 // versions returns all snapshots of that name.
-func (k *attic) versions(a messages.AgentID, name string) [][]byte {
+func (k *faultySnapshots) versions(a messages.AgentID, name string) [][]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.kept[a][name]

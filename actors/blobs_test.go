@@ -22,14 +22,14 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// shelf is a log whose blob operations pass through put and get.
-type shelf struct {
+// blobLog is a log whose blob operations pass through put and get.
+type blobLog struct {
 	eventlog.Log
 	put func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error)
 	get func(messages.Blob) error
 }
 
-func (s *shelf) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
+func (s *blobLog) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
 	store := func() (messages.Blob, error) { return s.Log.PutBlob(ctx, a, r) }
 	if s.put == nil {
 		return store()
@@ -37,7 +37,7 @@ func (s *shelf) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker
 	return s.put(ctx, store)
 }
 
-func (s *shelf) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
+func (s *blobLog) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
 	if s.get != nil {
 		if err := s.get(b); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func TestCrashAfterBlob(t *testing.T) { // A20, A36
 	cfg := config(model, toolOf("large", tool.Rerun, func(context.Context) (string, error) {
 		return many(fmt.Sprint("run ", runs.Add(1), " ")), nil
 	}))
-	cfg.Log = &shelf{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+	cfg.Log = &blobLog{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 		b, err := store()
 		once.Do(func() { close(stored); <-ctx.Done() })
 		return b, err
@@ -106,7 +106,7 @@ func TestBlobStoreUnavailable(t *testing.T) { // A30, A36
 	var runs, tries atomic.Int32
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", many("x"), &runs))
-	cfg.Log = &shelf{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+	cfg.Log = &blobLog{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 		switch tries.Add(1) {
 		case 1:
 			return messages.Blob{}, errors.New("no connection")
@@ -130,7 +130,7 @@ func TestInterruptWhileStoring(t *testing.T) { // A14, A36
 	tried := make(chan struct{}, 100)
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", many("x"), &runs))
-	cfg.Log = &shelf{Log: s.Log(), put: func(context.Context, func() (messages.Blob, error)) (messages.Blob, error) {
+	cfg.Log = &blobLog{Log: s.Log(), put: func(context.Context, func() (messages.Blob, error)) (messages.Blob, error) {
 		tried <- struct{}{}
 		return messages.Blob{}, errors.New("no connection")
 	}}
@@ -151,7 +151,7 @@ func TestInputWhileStoring(t *testing.T) { // A1, A36
 			var once sync.Once
 			s := actorstest.New(t, nil)
 			cfg := config(echo())
-			cfg.Log = &shelf{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+			cfg.Log = &blobLog{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 				once.Do(func() { close(storing) })
 				select {
 				case <-goOn:
@@ -216,7 +216,7 @@ func TestInputStoreUnavailable(t *testing.T) { // A30, A36
 		var away atomic.Bool
 		away.Store(true)
 		cfg := config(echo())
-		cfg.Log = &shelf{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+		cfg.Log = &blobLog{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 			if away.Load() {
 				return messages.Blob{}, errors.New("no connection")
 			}
@@ -361,7 +361,7 @@ func TestBlobGone(t *testing.T) { // A29, A36
 					}}}
 				}
 			})
-			cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error {
+			cfg.Log = &blobLog{Log: s.Log(), get: func(messages.Blob) error {
 				if gone.Swap(!c.hooks && gone.Load()) { // with hooks the blob is back before the call itself reads it
 					return c.err
 				}
@@ -392,7 +392,7 @@ func TestBlobUnreadable(t *testing.T) { // A36, A50
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
 	s := actorstest.New(t, nil)
 	cfg := config(model, giving("large", many("x"), &runs))
-	cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error {
+	cfg.Log = &blobLog{Log: s.Log(), get: func(messages.Blob) error {
 		if reads.Add(1) == 1 {
 			return errors.New("no connection")
 		}
@@ -411,7 +411,7 @@ func TestBlobsAreReadOnce(t *testing.T) { // A36
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Ask(call("c2", "large")), scripted.Say("done"), scripted.Say("done"))
 	s := actorstest.New(t, nil)
 	cfg := config(model, giving("large", many("x"), &runs))
-	cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error { reads.Add(1); return nil }}
+	cfg.Log = &blobLog{Log: s.Log(), get: func(messages.Blob) error { reads.Add(1); return nil }}
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "go"))
 	s.Until(ada, "turn.completed")

@@ -204,7 +204,7 @@ func (s *tale) play(b bomb) ending {
 			node.Crash()
 			node = s.stage.Start(s.config())
 			for _, of := range s.stage.Agents() {
-				if a := node.Activate(of); a.Err != nil && (s.attic != nil || a.Err.Code != messages.Unavailable) { // NATS may be slow; the agent retries
+				if a := node.Activate(of); a.Err != nil && (s.snapshots != nil || a.Err.Code != messages.Unavailable) { // NATS may be slow; the agent retries
 					s.t.Errorf("%s: activate %s: %v", b.key(), of, a.Err)
 				}
 			}
@@ -230,7 +230,7 @@ func (s *tale) beginAnywhere() {
 		<-time.After(s.pace.rest)
 	}()
 	<-time.After(s.pace.rest) // agents receive what was sent and not delivered
-	s.attic.tidied()
+	s.snapshots.tidied()
 	s.look(func(*view) {
 		for _, v := range s.all() {
 			s.beginWithAny(node, v)
@@ -244,16 +244,16 @@ func (s *tale) beginWithAny(node *actorstest.Node, v *view) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	left := len(s.attic.versions(v.agent, name))
+	left := len(s.snapshots.versions(v.agent, name))
 	if err := node.Runtime().SaveEach(s.t.Context(), v.agent); err != nil {
 		s.t.Fatal(err)
 	}
-	versions := s.attic.versions(v.agent, name)
+	versions := s.snapshots.versions(v.agent, name)
 	if left == 0 || len(versions) != left+v.folded {
 		s.t.Errorf("%s: got %d snapshots stored by the agent and %d in all, want some and one more for each of %d frames", v.agent, left, len(versions), v.folded)
 	}
 	for i := range versions {
-		s.attic.only(v.agent, name, versions[i])
+		s.snapshots.only(v.agent, name, versions[i])
 		quick, err := node.Runtime().Load(s.t.Context(), v.agent, false)
 		if err != nil || !quick.Resumed {
 			s.t.Fatalf("load snapshot %d of %s: %v", i, v.agent, err)

@@ -41,11 +41,11 @@ var (
 // tale is the story of an agent and its children. What people, models and tools do in it
 // depends on the log and the ledger alone, so that it can be played through any crash.
 type tale struct {
-	t     *testing.T
-	pace  pace
-	stage *actorstest.Stage
-	attic *attic // nil: the log stores snapshots itself
-	agent messages.AgentID
+	t         *testing.T
+	pace      pace
+	stage     *actorstest.Stage
+	snapshots *faultySnapshots // nil: the log stores snapshots itself
+	agent     messages.AgentID
 
 	mu      sync.Mutex
 	runs    map[string]int // of calls, by name and by attempt
@@ -67,12 +67,12 @@ type scene struct {
 
 func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
 	a := actorstest.Agent("test", key)
-	var kept *attic
+	var kept *faultySnapshots
 	if log == nil {
-		kept = newAttic(memlog.New(), rand.New(rand.NewPCG(uint64(len(key)), uint64(key[len(key)-1]))))
+		kept = newFaultySnapshots(memlog.New(), rand.New(rand.NewPCG(uint64(len(key)), uint64(key[len(key)-1]))))
 		log = kept
 	}
-	return &tale{t: t, pace: p, stage: actorstest.New(t, log), attic: kept, agent: a, runs: make(map[string]int), view: newView(a), scenes: scenes()}
+	return &tale{t: t, pace: p, stage: actorstest.New(t, log), snapshots: kept, agent: a, runs: make(map[string]int), view: newView(a), scenes: scenes()}
 }
 
 func idle(s *turn.State) bool { return s.Turn == nil }
@@ -177,7 +177,7 @@ func (s *tale) all() []*view { return append([]*view{s.view}, s.below...) }
 
 // applied reports whether a command is in the log.
 func (s *tale) applied(id string) (ok bool) {
-	s.look(func(v *view) { _, ok = v.spent[id] })
+	s.look(func(v *view) { _, ok = v.processed[id] })
 	return ok
 }
 
@@ -199,7 +199,7 @@ func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
 	}
 	for len(s.scenes) > 0 {
 		id := messages.IDOf(s.scenes[0].do)
-		if _, over := v.spent[id]; !over && id != s.refused {
+		if _, over := v.processed[id]; !over && id != s.refused {
 			break
 		}
 		s.scenes = s.scenes[1:]

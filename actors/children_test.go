@@ -364,17 +364,17 @@ func TestAnAnswerThatIsLost(t *testing.T) { // A71, A8
 	node := s.Start(cfg)
 	node.Must(leaf, task)
 	s.Until(leaf, "child.reported")
-	before := len(s.Letters())
+	before := len(s.Messages())
 	for i, again := range []messages.Command{task, messages.CancelChild{ID: "r1", Input: "t1", Parent: task.Parent}} {
 		node.Must(leaf, again)
-		for late := time.After(time.Minute); len(s.Letters()) < before+i+1; {
+		for late := time.After(time.Minute); len(s.Messages()) < before+i+1; {
 			select {
 			case <-late:
 				t.Fatalf("got no report after a second %s", again.CommandType())
 			case <-time.After(time.Millisecond):
 			}
 		}
-		outbox := s.Letters()
+		outbox := s.Messages()
 		first, last := outbox[0].Command.(messages.Report), outbox[len(outbox)-1].Command.(messages.Report)
 		if first.ID != last.ID || last.What != messages.ReportFailed || last.Message != first.Message || last.Used != first.Used {
 			t.Errorf("got the reports %+v\nand %+v, want the same", first, last)
@@ -577,7 +577,7 @@ func TestLargeAnswerOfAChildStoredSlowly(t *testing.T) { // A36, A70
 				{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("helper", "helps")}},
 				{Kind: "helper", Model: "scripted/m"},
 			},
-			Log: &shelf{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+			Log: &blobLog{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 				select {
 				case <-time.After(15 * time.Second):
 					return store()

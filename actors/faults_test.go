@@ -203,7 +203,7 @@ func TestPassivationUnderFire(t *testing.T) {
 func TestObserverPanics(t *testing.T) {
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
-	cfg.Observer = &ear{panics: true}
+	cfg.Observer = &testObserver{panics: true}
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "go"))
 	s.Until(ada, "turn.completed")

@@ -106,8 +106,8 @@ func wantCode(t *testing.T, a messages.Answer, code messages.Code) {
 	}
 }
 
-// ear is an observer that records replies, deltas and fenced agents.
-type ear struct {
+// testObserver is an observer that records replies, deltas and fenced agents.
+type testObserver struct {
 	mu      sync.Mutex
 	replies []actors.Reply
 	deltas  []actors.Delta
@@ -115,29 +115,29 @@ type ear struct {
 	panics  bool
 }
 
-func newEar() *ear { return &ear{fenced: make(chan messages.AgentID, 100)} }
+func newObserver() *testObserver { return &testObserver{fenced: make(chan messages.AgentID, 100)} }
 
-func (e *ear) Committed(actors.Commit) {
+func (e *testObserver) Committed(actors.Commit) {
 	if e.panics {
 		panic("an observer that fails")
 	}
 }
 
-func (e *ear) Owed(r []actors.Reply) {
+func (e *testObserver) Owed(r []actors.Reply) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.replies = append(e.replies, r...)
 }
 
-func (e *ear) Delta(d actors.Delta) {
+func (e *testObserver) Delta(d actors.Delta) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.deltas = append(e.deltas, d)
 }
 
-func (e *ear) Fenced(a messages.AgentID, _ messages.Epoch) { e.fenced <- a }
+func (e *testObserver) Fenced(a messages.AgentID, _ messages.Epoch) { e.fenced <- a }
 
-func (e *ear) heard() []actors.Reply {
+func (e *testObserver) received() []actors.Reply {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]actors.Reply(nil), e.replies...)

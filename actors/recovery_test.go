@@ -145,7 +145,7 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 		return "", ctx.Err()
 	})
 	model := scripted.New(scripted.Ask(call("c1", "slow")), scripted.Say("done"), scripted.Say("more"))
-	old := newEar()
+	old := newObserver()
 	s := actorstest.New(t, nil)
 	cfg, logs := config(model, slow), new(embeddedtest.Words)
 	cfg.Observer, cfg.Logger = old, logs.Logger()

@@ -40,13 +40,13 @@ func TestAskWhileStopping(t *testing.T) {
 	}
 }
 
-var _ actors.Observer = (*ear)(nil)
+var _ actors.Observer = (*testObserver)(nil)
 
 func TestRepliesAreOwed(t *testing.T) {
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Say("hello")), scripted.Say("hello"))
 	s := actorstest.New(t, nil)
-	first := newEar()
+	first := newObserver()
 	cfg := config(model)
 	cfg.Observer = first
 	node := s.Start(cfg)
@@ -55,20 +55,20 @@ func TestRepliesAreOwed(t *testing.T) {
 	node.Must(ada, in)
 	<-gate.Reached()
 	node.Crash()
-	second := newEar()
+	second := newObserver()
 	cfg.Observer = second
 	node = s.Start(cfg)
 	node.Activate(ada) // the newest frame is the acceptance: its reply is sent again
 	s.Until(ada, "turn.completed")
 	node.Must(ada, messages.Resume{ID: "flush"}) // after the replies of all earlier frames were sent
-	third := newEar()
+	third := newObserver()
 	cfg.Observer = third
 	node.Stop()
 	s.Start(cfg).Activate(ada) // the newest frame has no reply to send
-	check := func(name string, e *ear, want ...string) {
+	check := func(name string, e *testObserver, want ...string) {
 		t.Helper()
 		var got []string
-		for _, r := range e.heard() {
+		for _, r := range e.received() {
 			if r.Subject != "box.1" || r.Input != "u1" || r.Agent != ada {
 				t.Errorf("%s: got reply %+v, want one to box.1 of input u1", name, r)
 			}
@@ -92,11 +92,11 @@ func TestTerminalReplyIsResent(t *testing.T) {
 	node.Must(ada, in)
 	s.Until(ada, "turn.completed")
 	node.Crash()
-	e := newEar()
+	e := newObserver()
 	cfg := config(echo())
 	cfg.Observer = e
 	s.Start(cfg).Activate(ada)
-	if r := e.heard(); len(r) != 1 || r[0].Event.EventType() != "turn.completed" || r[0].N != 7 {
+	if r := e.received(); len(r) != 1 || r[0].Event.EventType() != "turn.completed" || r[0].N != 7 {
 		t.Errorf("got replies %+v, want turn.completed of event 7", r)
 	}
 }

@@ -123,7 +123,7 @@ func TestSchedulesAreBounded(t *testing.T) { // A13, A102
 func TestScheduledInputsAreRepliedTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
-		observer := newEar()
+		observer := newObserver()
 		cfg := with(config(echo()), func(d *actors.Definition) { d.MaxSteps = 3 })
 		cfg.Observer = observer
 		node := s.Start(cfg)
@@ -145,7 +145,7 @@ func TestScheduledInputsAreRepliedTo(t *testing.T) {
 		s.Until(ada, "timer.fired", 2)
 		node.Must(ada, messages.Cancel{ID: "k", All: true})
 		replies := map[string]string{}
-		for _, r := range observer.heard() {
+		for _, r := range observer.received() {
 			replies[r.Subject] += " " + r.Event.EventType()
 			if r.Input != "u"+r.Subject[4:] {
 				t.Errorf("%s got a reply about input %s", r.Subject, r.Input)

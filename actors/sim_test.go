@@ -118,7 +118,7 @@ func simulate(t *testing.T, seed uint64, acts []act) *simRun {
 		}
 		w.finish()
 		run.wrong = w.wrong
-		run.types["a snapshot of a state"] = w.attic.given["turn"]
+		run.types["a snapshot of a state"] = w.snapshots.given["turn"]
 		for _, v := range w.views {
 			for name, n := range v.types {
 				run.types[name] += n
@@ -199,10 +199,10 @@ func (w *world) checkDeleted() {
 		if d == nil {
 			continue
 		}
-		for b, err := range w.attic.ListBlobs(w.t.Context(), a) {
+		for b, err := range w.snapshots.ListBlobs(w.t.Context(), a) {
 			w.lockAndFail("%s was deleted: got blob %s, %v, want none", a, b.SHA256, err)
 		}
-		if names := w.attic.left(a, w.newest()); len(names) > 0 {
+		if names := w.snapshots.left(a, w.newest()); len(names) > 0 {
 			w.lockAndFail("%s was deleted: got snapshots %v, want none", a, names)
 		}
 	}
@@ -236,7 +236,7 @@ func (w *world) insist(a messages.AgentID, c messages.Command) {
 func (w *world) applied(a messages.AgentID, c messages.Command) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.fold(a).spent[messages.IDOf(c)]
+	_, ok := w.fold(a).processed[messages.IDOf(c)]
 	return ok
 }
 

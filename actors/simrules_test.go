@@ -26,9 +26,9 @@ type view struct {
 	last   eventlog.Entry
 	wrong  []string
 
-	inputs map[string]int                  // number of terminal events of each accepted input
-	turn   messages.TurnID                 // the open one
-	spent  map[string]messages.EventNumber // processed command ids
+	inputs    map[string]int                  // number of terminal events of each accepted input
+	turn      messages.TurnID                 // the open one
+	processed map[string]messages.EventNumber // processed command ids
 	// ever holds the events at which an id was processed, also before a delete.
 	ever map[string][]messages.EventNumber
 	// kept is the first frame that the log must still have.
@@ -44,7 +44,7 @@ type view struct {
 
 func newView(a messages.AgentID) *view {
 	return &view{
-		agent: a, types: make(map[string]int), inputs: make(map[string]int), spent: make(map[string]messages.EventNumber), ever: make(map[string][]messages.EventNumber),
+		agent: a, types: make(map[string]int), inputs: make(map[string]int), processed: make(map[string]messages.EventNumber), ever: make(map[string][]messages.EventNumber),
 		shown: make(map[messages.CallID]string), later: make(map[string]messages.TimerSet), started: make(map[string]bool),
 	}
 }
@@ -100,11 +100,11 @@ func (v *view) frame(e eventlog.Entry) {
 	}
 	v.state.Apply(f)
 	if id := f.Cause.ID; isCommand(f) {
-		if at, done := v.spent[id]; done {
+		if at, done := v.processed[id]; done {
 			v.fail(f.First, "command %s was applied twice, first at event %d", id, at)
 		}
 		at, _ := v.state.Processed(id)
-		v.spent[id] = at
+		v.processed[id] = at
 		v.ever[id] = append(v.ever[id], at)
 	}
 	v.requested(f)
@@ -137,7 +137,7 @@ func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 				v.fail(n, "the frame of the tombstone has no command as its cause: the same delete would apply twice")
 			}
 			v.tombstone, v.kept = n, v.folded-1
-			v.later, v.inputs, v.spent = make(map[string]messages.TimerSet), make(map[string]int), make(map[string]messages.EventNumber)
+			v.later, v.inputs, v.processed = make(map[string]messages.TimerSet), make(map[string]int), make(map[string]messages.EventNumber)
 		case messages.AgentActivated:
 		case messages.AgentCreated:
 			return

@@ -23,14 +23,14 @@ import (
 // world is the environment of a simulated run: nodes that start and end on one log, models
 // and tools that act by the dice, and a ledger that survives crashes.
 type world struct {
-	t      *testing.T
-	seed   uint64
-	stage  *actorstest.Stage
-	faulty *logtest.Faulty
-	attic  *attic
-	agents []messages.AgentID
-	texts  *texts
-	cfg    actors.Config // shared by all nodes
+	t         *testing.T
+	seed      uint64
+	stage     *actorstest.Stage
+	faulty    *logtest.Faulty
+	snapshots *faultySnapshots
+	agents    []messages.AgentID
+	texts     *texts
+	cfg       actors.Config // shared by all nodes
 
 	faultsEnd chan struct{} // closed when there are no more faults and delays
 	reads     atomic.Uint64
@@ -64,8 +64,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	w.faulty = logtest.NewFaulty(w.stage.Log(), logtest.PlanOf(seed, r.IntN(3)*200, of...)...)
 	w.faulty.Lag = time.Duration(1+r.IntN(4000)) * time.Millisecond
-	w.attic = newAttic(w.faulty, w.dice("attic"))
-	w.attic.slow = true
+	w.snapshots = newFaultySnapshots(w.faulty, w.dice("attic"))
+	w.snapshots.slow = true
 	w.cfg = w.config(w.dice("config"))
 	for _, v := range w.views {
 		v.most = w.cfg.Definitions[0].ShowAtMost
@@ -122,7 +122,7 @@ type host struct {
 // start adds a node, which activates the agents that owe work.
 func (w *world) start() *host {
 	h := &host{
-		Log: w.attic, w: w, gone: make(chan struct{}), met: make(map[messages.AgentID]int),
+		Log: w.snapshots, w: w, gone: make(chan struct{}), met: make(map[messages.AgentID]int),
 		unsure: make(map[messages.AgentID]bool), fenced: make(map[messages.AgentID]bool),
 	}
 	cfg := w.cfg

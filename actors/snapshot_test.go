@@ -303,10 +303,10 @@ func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
 			log.await(ada, s)
 			node.Stop()
 			log.scanned()
-			observer := newEar()
+			observer := newObserver()
 			cfg.Observer = observer
 			s.Start(cfg).Must(ada, patch(1))
-			if got := observer.heard(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != want {
+			if got := observer.received(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != want {
 				t.Errorf("got replies %+v, want %s to box.1 and no read of the whole log", got, want)
 			}
 		})

@@ -229,7 +229,7 @@ func TestCallOfUnknownOutcome(t *testing.T) {
 		tool.Progress(ctx, "half of it")
 		return "", &tool.UnknownError{Err: errors.New("the bank hung up")}
 	})
-	model, observer := scripted.New(scripted.Ask(call("c1", "pay")), scripted.Say("done")), newEar()
+	model, observer := scripted.New(scripted.Ask(call("c1", "pay")), scripted.Say("done")), newObserver()
 	s := actorstest.New(t, nil)
 	cfg := config(model, pay)
 	cfg.Observer = observer

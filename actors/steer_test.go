@@ -167,7 +167,7 @@ func TestClearAndCancel(t *testing.T) { // A10, A13
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Say("one"), scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))
 	s := actorstest.New(t, nil)
-	observer, cfg := newEar(), config(model)
+	observer, cfg := newObserver(), config(model)
 	cfg.Observer = observer
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "first"))
@@ -186,7 +186,7 @@ func TestClearAndCancel(t *testing.T) { // A10, A13
 	node.Must(ada, messages.Cancel{ID: "w3", Input: "u3", Reason: "not needed"})
 	node.Must(ada, messages.Clear{ID: "c", Reason: "anew"})
 	var replies []string
-	for _, r := range observer.heard() {
+	for _, r := range observer.received() {
 		replies = append(replies, r.Event.EventType()+" "+r.Input)
 	}
 	wantLines(t, "replies", replies, "input.accepted u3", "input.accepted u4", "input.cancelled u3", "input.dropped u4")

@@ -17,11 +17,11 @@ type delivery struct {
 	node   *Node // the newest
 	queues map[queueKey]*queue
 	// sent holds every command so far, in order.
-	sent []Letter
+	sent []Message
 }
 
-// Letter is a command that one agent has sent to another.
-type Letter struct {
+// Message is a command that one agent has sent to another.
+type Message struct {
 	To      messages.AgentID
 	Command messages.Command
 }
@@ -47,11 +47,11 @@ type queue struct {
 	busy    bool
 }
 
-// Letters returns the commands that agents have sent to one another, in order.
-func (s *Stage) Letters() []Letter {
+// Messages returns the commands that agents have sent to one another, in order.
+func (s *Stage) Messages() []Message {
 	s.delivery.mu.Lock()
 	defer s.delivery.mu.Unlock()
-	return append([]Letter(nil), s.delivery.sent...)
+	return append([]Message(nil), s.delivery.sent...)
 }
 
 // start makes a node deliver commands from now on.
@@ -86,7 +86,7 @@ func (p *delivery) put(to messages.AgentID, c messages.Command) {
 	if p.queues[key] == nil {
 		p.queues[key] = new(queue)
 	}
-	p.sent = append(p.sent, Letter{to, c})
+	p.sent = append(p.sent, Message{to, c})
 	p.queues[key].waiting = append(p.queues[key].waiting, c)
 	p.begin(key)
 }

@@ -61,7 +61,7 @@ var faults = []fault{
 	{"wait for an event before hooks are asked", "(*agent).apply",
 		`a.act()`, ``},
 	{"answer a repeated command without its first answer", "(*Runtime).firstAnswer",
-		`projections.AnswerOf(f)`, `messages.Answer{N: f.Last()}`},
+		`projections.AnswerOf(f)`, `messages.Answer{N: f.Last(), Duplicate: projections.AnswerOf(f).Duplicate}`},
 	{"skip an event after a snapshot", "(*Runtime).catchUp",
 		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
 	{"leave a snapshot of what is not in the log yet", "(*agent).commit",

@@ -126,7 +126,7 @@ func (w *world) start() *host {
 		unsure: make(map[messages.AgentID]bool), fenced: make(map[messages.AgentID]bool),
 	}
 	cfg := w.cfg
-	cfg.Log, cfg.Observer = &capped{h}, h
+	cfg.Log, cfg.Observer, cfg.MaxFrame = &capped{h}, h, mostBytes
 	h.equip(&cfg)
 	h.node = w.stage.Start(cfg)
 	for _, a := range w.agents {

@@ -88,8 +88,7 @@ func (c *modelCall) hooked(ctx context.Context) (*providers.Response, error) {
 func (c *modelCall) provide(ctx, within context.Context, r *providers.Request) (resp *providers.Response, err error) {
 	resp = new(providers.Response)
 	if err = c.a.mayAct(ctx); err == nil {
-		emit := c.emit
-		*resp, err = c.provider.Generate(within, *r, emit)
+		*resp, err = c.provider.Generate(within, *r, c.emit)
 	}
 	return resp, err
 }

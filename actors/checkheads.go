@@ -27,7 +27,7 @@ func CheckHeads(log eventlog.Reader) doctor.Check {
 			f.Remedy = "the agent does no more work, unless a snapshot lies behind the place, and others are not affected; restore a backup elsewhere for the rest"
 			report(f)
 			return nil
-		case errors.Is(err, errSealed):
+		case errors.Is(err, errEncrypted):
 			return nil
 		case err != nil || l.tail.Frame != s.Tail.Frame: // it has been written to meanwhile
 			return err

@@ -93,7 +93,7 @@ func checkSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep 
 func replayUpTo(ctx context.Context, log eventlog.Reader, a messages.AgentID, upto messages.EventNumber) (*loading, error) {
 	l := &loading{}
 	err := l.apply(a, upto, log.Read(ctx, a, 0))
-	if damage := new(eventlog.DamageError); errors.As(err, &damage) || errors.Is(err, errSealed) {
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) || errors.Is(err, errEncrypted) {
 		return nil, nil
 	}
 	if err != nil {

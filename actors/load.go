@@ -29,8 +29,8 @@ type loading struct {
 	last *messages.Frame
 }
 
-// errSealed is the error of frames that cannot be decrypted.
-var errSealed = errors.New("the frame is encrypted")
+// errEncrypted is the error of frames that cannot be decrypted.
+var errEncrypted = errors.New("the frame is encrypted")
 
 // apply folds frames, up to the one that ends with event upto; 0: all. It returns a panic as
 // damage: events that cannot be folded must not take the node along.
@@ -41,7 +41,7 @@ func (l *loading) apply(id messages.AgentID, upto messages.EventNumber, frames i
 				return nil, err
 			}
 			if rec.Frame.Encrypted() {
-				return nil, errSealed
+				return nil, errEncrypted
 			}
 			if l.add(rec); l.tail.Last == upto {
 				break

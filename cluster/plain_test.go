@@ -24,7 +24,7 @@ func (w *world) ends(n *cluster.Node) {
 }
 
 // A node without the key beside one that has just turned encryption on stops, and
-// what it had under way goes on there, encrypted.
+// what it had begun continues there, encrypted.
 func TestNoNodeStaysPlain(t *testing.T) { // A108
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)

@@ -92,7 +92,7 @@ type Entry struct {
 	Agent messages.AgentID
 	// Expect is the tail that the frame must follow.
 	Expect Tail
-	// Frame's ID names it for good: the same entry tried again is the same frame. It is not
+	// Frame's ID never changes: the same entry tried again is the same frame. It is not
 	// changed any more: the log may give it to readers.
 	Frame *messages.Frame
 	// Bytes is Frame as messages.EncodeFrame wrote it. The log keeps no

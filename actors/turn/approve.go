@@ -161,6 +161,6 @@ func (d *decision) retryUnknown(c *projections.CallState) error {
 	if t.Paused() != "" {
 		d.unpause()
 	}
-	d.startTool(c, "decision")
+	d.startTool(c, byDecision)
 	return nil
 }

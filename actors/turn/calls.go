@@ -120,7 +120,7 @@ func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 	case messages.OutcomeCompleted:
 		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob, By: byReconcile})
 	case messages.OutcomeRetry:
-		d.runAgain(c, "reconcile")
+		d.runAgain(c, byReconcile)
 	default:
 		d.unknownOutcome(c, "its process was lost while it ran, and the tool does not know what became of it")
 	}

@@ -47,19 +47,27 @@ func followed(t *testing.T, l *natslog.Log, p messages.Partition) (next func() e
 	return next
 }
 
-// A node takes the heads of its own frames from memory; as soon as another node has written,
-// to whichever partition of the stream, it reads the stream, and leaves none out.
-func TestHeadsOfOwnFrames(t *testing.T) { // A107
-	t.Parallel()
+// twoNodes opens the logs of two nodes on one server. fetches counts the fetches from the first
+// stream.
+func twoNodes(t *testing.T) (l, other *natslog.Log, fetches *atomic.Int32) {
+	t.Helper()
 	l, c := open(t, 1)
 	other, err := natslog.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fetches := new(atomic.Int32)
+	fetches = new(atomic.Int32)
 	if _, err := connect(t).Subscribe("$JS.API.CONSUMER.MSG.NEXT."+l.Names().Log(0)+".>", func(*nats.Msg) { fetches.Add(1) }); err != nil {
 		t.Fatal(err)
 	}
+	return l, other, fetches
+}
+
+// A node takes the heads of its own frames from memory; as soon as another node has written,
+// to whichever partition of the stream, it reads the stream, and leaves none out.
+func TestHeadsOfOwnFrames(t *testing.T) { // A107
+	t.Parallel()
+	l, other, fetches := twoNodes(t)
 	agents := agentsOf(0, 2)
 	neighbour := agentsOf(1, 1)[0] // of another partition of the same stream
 	next := followed(t, l, 0)
@@ -108,15 +116,7 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 // and leaves none out.
 func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	t.Parallel()
-	l, c := open(t, 1)
-	other, err := natslog.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fetches := new(atomic.Int32)
-	if _, err := connect(t).Subscribe("$JS.API.CONSUMER.MSG.NEXT."+l.Names().Log(0)+".>", func(*nats.Msg) { fetches.Add(1) }); err != nil {
-		t.Fatal(err)
-	}
+	l, other, fetches := twoNodes(t)
 	agents := agentsOf(0, 2)
 	var mine, theirs eventlog.Tail
 	var next func() eventlog.Stored
@@ -166,9 +166,11 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	before, word := fetches.Load(), strings.Repeat("x", natslog.OwnBytes/16)
 	var tails []eventlog.Tail
 	for range 20 { // nothing takes them meanwhile
-		if mine, err = l.Append(t.Context(), logtest.Entry(t, agents[0], mine, messages.CommandNoop{Command: "abort", Reason: word})); err != nil {
+		tail, err := l.Append(t.Context(), logtest.Entry(t, agents[0], mine, messages.CommandNoop{Command: "abort", Reason: word}))
+		if err != nil {
 			t.Fatal(err)
 		}
+		mine = tail
 		tails = append(tails, mine)
 	}
 	for _, want := range tails {

@@ -149,7 +149,7 @@ func checkAgentTools(cfg Config) error {
 	return nil
 }
 
-// asChild returns what the machine knows of a tool, if it is an agent.
+// asChild completes what the machine needs of a tool if the tool is an agent.
 func asChild(t tool.Tool, known turn.Tool) turn.Tool {
 	if child, ok := t.(*AgentTool); ok {
 		known.OnUnknown, known.Child, known.Detached, known.MaxChildren = "", child.kind, child.detached, child.maxChildren

@@ -52,7 +52,7 @@ type Definition struct {
 	ApprovalTimeout time.Duration `json:"approval_timeout,omitempty"`
 	// TurnLimits bound a turn beside MaxSteps; AgentLimits bound all turns of an
 	// agent together. Zero values are no limit. A limit of cost holds for models
-	// that Config.Prices knows. Before each model call what it is expected to use
+	// that Config.Prices lists. Before each model call what it is expected to use
 	// is reserved: its input by size, its answer by the MaxOutputTokens of its model;
 	// where that is zero an answer may exceed the limit by its own length.
 	TurnLimits  messages.Limits `json:"turn_limits,omitzero"`

@@ -26,7 +26,7 @@ import (
 type Hook struct {
 	// Name is unique in its definition.
 	Name string
-	// Order: lower ones are asked first, equal ones as they stand in the
+	// Order: lower ones are asked first, equal ones in the order of the
 	// definition.
 	Order int
 
@@ -61,7 +61,7 @@ type Hook struct {
 	// closes does not wait for it.
 	TurnEnd func(context.Context, HookInfo, HookedEnd) (Verdict, error)
 
-	// AroundModel and AroundTool stand around the call itself, the first hook
+	// AroundModel and AroundTool wrap the call itself, the first hook
 	// outermost: to time it, to keep its result, to try it elsewhere. They may call
 	// next once, again, or not at all; what they return is what is recorded. What
 	// goes in is on record by then and cannot be changed: that is for BeforeModel

@@ -84,7 +84,7 @@ func stops(d turn.HookDecision) bool {
 
 var errHookGone = errors.New("it ended its goroutine")
 
-// call runs a hook beside, so that one that does not end is left to itself.
+// call runs a hook on a goroutine of its own, so that one that does not return delays no one.
 func (h hooking) call(ctx context.Context, name string, f bound) (Verdict, error) {
 	type result struct {
 		v   Verdict
@@ -227,7 +227,7 @@ func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (H
 	return r, h.fit(list, taken)
 }
 
-// calling is what a hook may stand around: a model's or a tool's call with its argument.
+// calling is what a hook may wrap: a model's or a tool's call with its argument.
 type calling[A, R any] = func(context.Context, A) (R, error)
 
 // layer returns next with the hooks around it, the first outermost. around calls one hook's

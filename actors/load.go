@@ -33,7 +33,7 @@ type loading struct {
 var errEncrypted = errors.New("the frame is encrypted")
 
 // apply folds frames, up to the one that ends with event upto; 0: all. It returns a panic as
-// damage: events that cannot be folded must not take the node along.
+// damage: events that cannot be folded must not end the node.
 func (l *loading) apply(id messages.AgentID, upto messages.EventNumber, frames iter.Seq2[eventlog.Recorded, error]) error {
 	_, err := protect(nil, func() (any, error) {
 		for rec, err := range frames {

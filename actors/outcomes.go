@@ -13,8 +13,8 @@ type outcome struct {
 }
 
 // outcomes are those that an agent has not taken yet, oldest first. Beside the mailbox
-// it is the only place where something waits for an agent, so that the outcomes which
-// come during one append share the next frame. The zero value is empty. Safe for
+// it is the only place where something waits for an agent in memory, so that the outcomes
+// which come during one append share the next frame. The zero value is empty. Safe for
 // concurrent use.
 type outcomes struct {
 	mu   sync.Mutex

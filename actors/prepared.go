@@ -25,7 +25,7 @@ type definition struct {
 	reviews bool
 }
 
-// around reports whether hooks stand around calls.
+// around reports whether hooks wrap calls.
 func (def *definition) around() bool {
 	return has(def.hooks, func(h Hook) bool { return h.AroundModel != nil || h.AroundTool != nil })
 }

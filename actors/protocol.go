@@ -18,7 +18,7 @@ type Deliver struct {
 	Cause messages.Cause
 	// Deadline is when the endpoint gives the command up, by its clock: an owner that
 	// comes to the command later refuses it. So an endpoint that was frozen sends no
-	// command to an agent that was deleted meanwhile, which knows no ids of before. Nodes'
+	// command to an agent that was deleted meanwhile, whose window of ids is empty. Nodes'
 	// clocks may differ by a second or two; a limit is many times that. If a clock is
 	// further off, prompts sent by that node are refused too early (they are asked again,
 	// in vain), or a command is taken late by as much. Zero: there is none.
@@ -30,8 +30,8 @@ type Deliver struct {
 	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
 	Received time.Time
 
-	// Unasked reports that no one waits for the answer but to know that there is one: the
-	// first answer to a command that is repeated is not read again then.
+	// Unasked reports that the sender needs to know that the command was answered, and not the
+	// answer: for a repeated command the first answer is then not read from the log.
 	Unasked bool
 
 	// digest is that of the command before its content was offloaded. Empty: it was not.

@@ -5,7 +5,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// replies knows the subjects that inputs have named for their facts, while there may be
+// replies holds the subjects that inputs have named for their facts, while there may be
 // something to send to them. The zero value has none.
 type replies struct {
 	// Subjects are by input id.

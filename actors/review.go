@@ -207,8 +207,8 @@ func (r *review) askTool(ctx context.Context, t tool.Gated, c *HookedCall) (need
 	return v.Do != Skip, err
 }
 
-// validAnswer returns an error for what cannot stand in a history of an answer that hooks have
-// made.
+// validAnswer returns an error if an answer that hooks made has items that a history cannot
+// hold.
 func validAnswer(items []messages.Item) error {
 	for i, item := range items {
 		switch item.Type {

@@ -61,7 +61,7 @@ func decisionsSize(list []turn.HookDecision) int {
 	return size
 }
 
-// itemSize counts what stands in the answer and once more in what follows from
+// itemSize counts what is in the answer and again in what follows from
 // it: the text in the turn's output, a call in its request, start and failure.
 func itemSize(item messages.Item) int {
 	size := 2*contentSize(item.Content) + 2*len(item.Arguments) + 3*len(item.Name) + 6*len(item.CallID) +

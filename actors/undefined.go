@@ -2,7 +2,7 @@ package actors
 
 import "github.com/reprise-dev/reprise/messages"
 
-// undefined stands for the kind of agents whose kind is not defined here.
+// undefined is the definition of agents whose kind is not defined here.
 var undefined = fixed(&definition{})
 
 // takes refuses what an agent whose kind is not defined here cannot do. It can be

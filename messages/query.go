@@ -14,10 +14,9 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, usage, approvals, effects,
-	// children, timers, replay, holdings or blob of an agent; agents, approvals,
-	// usage, effects or dlq of a tenant.
-	// Any agent, and the whole store, have doctor too; the whole store has nodes,
-	// partitions and views besides.
+	// children, timers, replay, holdings, blob or doctor of an agent; agents, approvals,
+	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
+	// store.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`

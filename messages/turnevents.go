@@ -87,8 +87,8 @@ func (e TurnFailed) Code() Code {
 type TurnAborted struct {
 	Turn   TurnID   `json:"turn"`
 	Inputs []string `json:"inputs,omitempty"`
-	// By is the command: interrupt, abort, clear, cancel_child of a parent, or input if its
-	// policy is interrupt.
+	// By is the command: interrupt, abort, clear, delete, cancel_child of a parent, or input if
+	// its policy is interrupt.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 	// Note is what the model reads about it. Empty: nothing.

@@ -28,8 +28,8 @@ type Child struct {
 	Tool  string               `json:"tool"`
 	// Status is one of the words above.
 	Status string `json:"status"`
-	// Waiting is how many calls wait for a person there and below, as far as it lists them;
-	// More reports whether there are more.
+	// Waiting is how many calls wait for a person in the child and below it. The child lists
+	// a limited number; More reports whether there are more.
 	Waiting int  `json:"waiting,omitempty"`
 	More    bool `json:"more,omitempty"`
 	// Message is why it failed.

@@ -284,7 +284,7 @@ func (h *History) ended(turn messages.TurnID, m mark) {
 				e.mark = m
 			}
 		} else if i > 0 && h.entries[len(h.entries)-i].turn == turn {
-			return // a turn's items stand together
+			return // a turn's items are together
 		}
 	}
 }

@@ -48,8 +48,8 @@ type Task struct {
 	End *messages.Report
 }
 
-// maxTasks is how many of the newest tasks are kept. An agent that a call brings to life has
-// one: its address is made of the call.
+// maxTasks is how many of the newest tasks are kept. An agent that a call created
+// has one: its address is made of the call.
 const maxTasks = 64
 
 // Outbox holds the messages that an agent has to send to others, oldest first, and the tasks

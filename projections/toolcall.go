@@ -247,7 +247,7 @@ func (c *CallState) ListsBelow() bool {
 	return c.Outcome == CallRunning && c.Child != nil && len(c.Child.Waiting) > 0
 }
 
-// WaitsBelow reports whether nothing else happens there.
+// WaitsBelow reports whether that person is all that the child waits for.
 func (c *CallState) WaitsBelow() bool { return c.ListsBelow() && !c.Child.Busy }
 
 // ChildCall is the agent that a call is the task of.

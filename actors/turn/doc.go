@@ -53,7 +53,9 @@
 //
 //	if                                               then
 //	the definition is unknown                        wait
-//	no turn runs, and inputs are queued              start the turn of the first one
+//	no turn runs, and none is queued, or as many
+//	began by this command as may (three)             wait
+//	no turn runs                                     start the turn of the first input
 //	the turn is paused for calls that can continue   resume it
 //	the turn is paused                               wait
 //	a limit is reached, and the definition fails it  fail the turn

@@ -18,7 +18,7 @@ func (d *decision) run() {
 
 // step does the one thing that the agent must do now. It reports false if that is to wait: for an
 // outcome, a command, or the agent's next owner. Its cases, then those of stepCalls, stepRequest
-// and stepModel, stand in the order of the table in the package's documentation.
+// and stepModel, are in the order of the table in the package's documentation.
 func (d *decision) step() bool {
 	s, t := d.s, d.s.Turn
 	switch {

@@ -28,8 +28,8 @@ type ProcessedError struct {
 	digest uint32
 }
 
-// Same reports whether the command's content has this digest, as messages.CommandDigest
-// returns it, too. It compares 32 bits.
+// Same reports whether the first command with the id had this digest, which is that of
+// messages.CommandDigest. It compares 32 bits.
 func (e *ProcessedError) Same(digest string) bool { return e.digest == digestBits(digest) }
 
 // Error names the id and the event.

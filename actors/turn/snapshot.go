@@ -34,8 +34,8 @@ type kept struct {
 	Decisions projections.Decisions `json:"decisions"`
 }
 
-// Image returns the state as it is. It takes time for what the turn has become, and
-// a copy of the texts of history.
+// Image returns a copy of the state. It takes the time to encode the running turn, and a copy of
+// the history.
 func (s *State) Image() (Image, error) {
 	rest, err := messages.Pack(&kept{
 		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions,

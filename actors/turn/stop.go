@@ -125,8 +125,8 @@ func (s *State) waiting() []string {
 	return slices.Concat(s.Inputs.QueuedIDs(), s.Inputs.SteeredIDs())
 }
 
-// maxEach is how many bytes of a reason stand with each of several inputs; the whole is in the
-// frame's cause.
+// maxEach is how many bytes of a reason each of several inputs records; the frame's cause has
+// the whole.
 const maxEach = 80
 
 // shortened returns the reason that is recorded with each of so many inputs.

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -285,31 +286,42 @@ func TestSnapshotBeforeForeignMessage(t *testing.T) {
 }
 
 // A reply that may not have been sent is sent again after a takeover, also if the frame of
-// its event is part of the snapshot and is not read.
+// its event is part of the snapshot and is not read, and if it is encrypted.
 func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
-	for want, in := range map[string]messages.Input{
-		"turn.completed": say("u1", "hi"),
-		"timer.set":      later("u1", "hi", after(time.Hour)),
-	} {
-		t.Run(want, func(t *testing.T) {
-			log := newSnapshots(memlog.New())
-			s := actorstest.New(t, log)
-			cfg := config(scripted.New(scripted.Say("hello")))
-			cfg.SnapshotEvery = 1
-			node := s.Start(cfg)
-			in.Reply = "box.1"
-			node.Must(ada, in)
-			s.Until(ada, want)
-			log.await(ada, s)
-			node.Stop()
-			log.scanned()
-			observer := newObserver()
-			cfg.Observer = observer
-			s.Start(cfg).Must(ada, patch(1))
-			if got := observer.received(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != want {
-				t.Errorf("got replies %+v, want %s to box.1 and no read of the whole log", got, want)
+	for name, open := range map[string]func(*testing.T) eventlog.Log{
+		"plain": func(*testing.T) eventlog.Log { return memlog.New() },
+		"encrypted": func(t *testing.T) eventlog.Log {
+			keys, err := encrypted.Open(t.Context(), &encrypted.Memory{}, encrypted.Key{1})
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			return encrypted.New(memlog.New(), keys)
+		},
+	} {
+		for want, in := range map[string]messages.Input{
+			"turn.completed": say("u1", "hi"),
+			"timer.set":      later("u1", "hi", after(time.Hour)),
+		} {
+			t.Run(name+"/"+want, func(t *testing.T) {
+				log := newSnapshots(open(t))
+				s := actorstest.New(t, log)
+				cfg := config(scripted.New(scripted.Say("hello")))
+				cfg.SnapshotEvery = 1
+				node := s.Start(cfg)
+				in.Reply = "box.1"
+				node.Must(ada, in)
+				s.Until(ada, want)
+				log.await(ada, s)
+				node.Stop()
+				log.scanned()
+				observer := newObserver()
+				cfg.Observer = observer
+				s.Start(cfg).Must(ada, patch(1))
+				if got := observer.received(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != want {
+					t.Errorf("got replies %+v, want %s to box.1 and no read of the whole log", got, want)
+				}
+			})
+		}
 	}
 }
 

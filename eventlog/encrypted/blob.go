@@ -38,7 +38,7 @@ func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) 
 		return messages.Blob{}, err
 	}
 	if l.keys == nil {
-		return l.Log.PutBlob(ctx, a, r)
+		return l.log.PutBlob(ctx, a, r)
 	}
 	key, err := l.keys.writing(ctx, a)
 	if err != nil {
@@ -57,19 +57,19 @@ func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) 
 	if err != nil {
 		return messages.Blob{}, err
 	}
-	stored, err := l.Log.PutBlob(ctx, a, encrypter)
+	stored, err := l.log.PutBlob(ctx, a, encrypter)
 	return messages.Blob{SHA256: messages.Digest(hex.EncodeToString(sum)), Size: size, Stored: stored.SHA256}, err
 }
 
 // Blob streams a blob, decrypted; see eventlog.Blobs.
 func (l *Log) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
 	if b.Stored == "" {
-		return l.Log.Blob(ctx, a, b)
+		return l.log.Blob(ctx, a, b)
 	}
 	if l.keys == nil {
 		return nil, messages.Refuse(messages.Damaged, "blob %s of %s cannot be read: %v", b.SHA256, a, ErrOff)
 	}
-	r, err := l.Log.Blob(ctx, a, messages.Blob{SHA256: b.Stored, Size: encryptedSize(b.Size)})
+	r, err := l.log.Blob(ctx, a, messages.Blob{SHA256: b.Stored, Size: encryptedSize(b.Size)})
 	if err != nil {
 		return nil, err
 	}

@@ -302,6 +302,54 @@ func TestMissingKeyWhileLogUnavailable(t *testing.T) { // A30, A108
 	}
 }
 
+// removing is a log that removes a frame once it was read by FrameAt.
+type removing struct {
+	eventlog.Log
+	remove func()
+}
+
+func (l removing) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
+	rec, err := l.Log.FrameAt(ctx, a, seq)
+	if err == nil {
+		l.remove()
+	}
+	return rec, err
+}
+
+// A single frame is decrypted. Without its key it is damaged, unless a delete has removed it
+// meanwhile: then there is none.
+func TestFrameAt(t *testing.T) { // A30, A108
+	bucket, inner := &encrypted.Memory{}, memlog.New()
+	k := keys(t, bucket, key(1))
+	log, e := encrypted.New(inner, k), entry(t, ada, eventlog.Tail{})
+	tail, err := log.Append(ctx, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := log.FrameAt(ctx, ada, tail.Seq); err != nil || !reflect.DeepEqual(rec.Frame.Events, e.Frame.Events) || rec.Frame.Cause != e.Frame.Cause {
+		t.Errorf("got %+v, error %v, want %+v", rec.Frame, err, e.Frame)
+	}
+	if _, err := k.Shred(ctx, ada, func(context.Context) (bool, error) { return true, nil }); err != nil {
+		t.Fatal(err)
+	}
+	damage := new(eventlog.DamageError)
+	if rec, err := log.FrameAt(ctx, ada, tail.Seq); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) || rec.Frame != nil {
+		t.Errorf("without its key: got %+v, error %v, want damage and %v", rec, err, encrypted.ErrNoKey)
+	}
+	log = encrypted.New(removing{inner, func() {
+		end, err := inner.Append(ctx, logtest.Encode(t, logtest.Entry(t, ada, tail, messages.AgentDeleted{})))
+		if err == nil {
+			err = inner.Purge(ctx, ada, end.Seq)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}}, k)
+	if rec, err := log.FrameAt(ctx, ada, tail.Seq); err == nil || messages.AsError(err).Code != messages.NotFound || rec.Frame != nil {
+		t.Errorf("removed while it is read: got %+v, error %v, want %s", rec, err, messages.NotFound)
+	}
+}
+
 // A snapshot is stored encrypted and can be read under its own name only.
 func TestSnapshotsAreBoundToTheirName(t *testing.T) {
 	inner := memlog.New()

@@ -15,16 +15,32 @@ import (
 // Log is a log that encrypts the data of agents. Make it with [New]. Safe for
 // concurrent use.
 type Log struct {
-	eventlog.Log
+	plain
+	log  eventlog.Log
 	keys *Keys
 	why  atomic.Pointer[error] // for which writes are refused
 }
 
 var _ eventlog.Log = (*Log)(nil)
 
+// plain are the methods of a log that neither take nor return what is encrypted. Log has a
+// method of its own for each of the others: without one it does not compile.
+type plain interface {
+	Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error]
+	eventlog.Follower
+	Shards() int
+	ShardEnd(ctx context.Context, shard int) (uint64, error)
+	eventlog.Purger
+	eventlog.Definitions
+	ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messages.Blob, error]
+	RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error
+	ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error)
+	RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error
+}
+
 // New returns a log that encrypts what is written to log under the keys. With nil keys nothing
 // is encrypted, and what is encrypted cannot be read.
-func New(log eventlog.Log, keys *Keys) *Log { return &Log{Log: log, keys: keys} }
+func New(log eventlog.Log, keys *Keys) *Log { return &Log{plain: log, log: log, keys: keys} }
 
 // Close refuses later writes with why. Writes in flight may still be stored. Reads work as
 // before.
@@ -55,7 +71,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
 	}
 	if l.keys == nil || public(e.Frame) {
-		return l.Log.Append(ctx, e)
+		return l.log.Append(ctx, e)
 	}
 	key, err := l.keys.writing(ctx, e.Agent)
 	if err != nil {
@@ -64,7 +80,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 	if e.Bytes, err = messages.EncryptFrame(e.Agent, e.Frame, key.id, key); err != nil {
 		return eventlog.Tail{}, err
 	}
-	return l.Log.Append(ctx, e)
+	return l.log.Append(ctx, e)
 }
 
 // Tail returns the agent's tail; see eventlog.Reader. The key of the next append is read again,
@@ -73,19 +89,19 @@ func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, erro
 	if l.keys != nil {
 		l.keys.forget(a)
 	}
-	return l.Log.Tail(ctx, a)
+	return l.log.Tail(ctx, a)
 }
 
 // Read yields the agent's frames, decrypted; see eventlog.Reader. The error for a frame that
 // cannot be decrypted is a *eventlog.DamageError, which wraps ErrNoKey or ErrOff where that is
 // why; for an agent that is deleted while it is read it is messages.Unavailable.
 func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	return l.decrypted(ctx, l.Log.Read(ctx, a, from))
+	return l.decrypted(ctx, l.log.Read(ctx, a, from))
 }
 
 // ReadFrom yields the frames behind after, decrypted; see eventlog.Resumer.
 func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	return l.decrypted(ctx, l.Log.ReadFrom(ctx, a, after))
+	return l.decrypted(ctx, l.log.ReadFrom(ctx, a, after))
 }
 
 // ReadTo yields the frames up to the tip, decrypted; see eventlog.Crowds. As with Tail, the key
@@ -95,8 +111,24 @@ func (l *Log) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail)
 		if l.keys != nil {
 			defer l.keys.forget(tip.Agent)
 		}
-		l.decrypted(ctx, l.Log.ReadTo(ctx, tip, after))(yield)
+		l.decrypted(ctx, l.log.ReadTo(ctx, tip, after))(yield)
 	}
+}
+
+// FrameAt returns a single frame, decrypted; see eventlog.Finder. If its agent is deleted
+// meanwhile, the error is messages.NotFound.
+func (l *Log) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
+	rec, err := l.log.FrameAt(ctx, a, seq)
+	if err == nil {
+		rec.Frame, err = l.decrypt(ctx, a, seq, rec.Frame)
+	}
+	if errors.Is(err, messages.ErrShredded) {
+		err = messages.Refuse(messages.NotFound, "the frame of %s at sequence %d was deleted while it was read", a, seq)
+	}
+	if err != nil {
+		return eventlog.Recorded{}, err
+	}
+	return rec, nil
 }
 
 func (l *Log) decrypted(ctx context.Context, frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
@@ -131,7 +163,7 @@ func (l *Log) decrypt(ctx context.Context, a messages.AgentID, seq uint64, f *me
 	key, err := l.keys.reading(ctx, a, f.KeyID)
 	if errors.Is(err, ErrNoKey) {
 		// A delete removes frames before the key: this one was read before it was removed.
-		gone, unknown := eventlog.Removed(ctx, l, a, seq)
+		gone, unknown := eventlog.Removed(ctx, l.log, a, seq)
 		switch {
 		case unknown != nil:
 			return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, unknown)
@@ -154,7 +186,7 @@ func (l *Log) decrypt(ctx context.Context, a messages.AgentID, seq uint64, f *me
 // the error for one whose agent has been deleted since wraps messages.ErrShredded.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
-		for s, err := range l.Log.ReadShard(ctx, shard, after) {
+		for s, err := range l.log.ReadShard(ctx, shard, after) {
 			if decode := s.Frame; err == nil && decode != nil {
 				s.Frame = func() (*messages.Frame, error) {
 					f, err := decode()

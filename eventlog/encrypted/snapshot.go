@@ -26,7 +26,7 @@ func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, 
 		return err
 	}
 	if l.keys == nil {
-		return l.Log.PutSnapshot(ctx, a, name, snapshot)
+		return l.log.PutSnapshot(ctx, a, name, snapshot)
 	}
 	key, err := l.keys.writing(ctx, a)
 	if err != nil {
@@ -37,13 +37,13 @@ func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, 
 		return err
 	}
 	stored := append(append(bytes.Clone(prefix), id...), key.Encrypt(snapshot, snapshotContext(a, name))...)
-	return l.Log.PutSnapshot(ctx, a, name, stored)
+	return l.log.PutSnapshot(ctx, a, name, stored)
 }
 
 // Snapshot returns a snapshot, decrypted; see eventlog.Snapshots. One that cannot be decrypted
 // is treated as if there were none.
 func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error) {
-	b, err := l.Log.Snapshot(ctx, a, name)
+	b, err := l.log.Snapshot(ctx, a, name)
 	rest, encrypted := bytes.CutPrefix(b, prefix)
 	switch {
 	case err != nil || !encrypted:

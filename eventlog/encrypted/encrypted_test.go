@@ -486,6 +486,72 @@ func TestRotate(t *testing.T) {
 	}
 }
 
+// contested is a bucket in which another node is faster: it does beside each Put of a key,
+// before that is stored, what is left to do.
+type contested struct {
+	encrypted.Bucket
+	beside []func(name string)
+}
+
+func (b *contested) Put(ctx context.Context, name string, value []byte, revision uint64) error {
+	if strings.Contains(name, ".") && len(b.beside) > 0 {
+		b.beside[0](name)
+		b.beside = b.beside[1:]
+	}
+	return b.Bucket.Put(ctx, name, value, revision)
+}
+
+// A key that another node wraps again or deletes at the same time does not stop the rotation.
+func TestRotateBesideOthers(t *testing.T) { // A108
+	for what, c := range map[string]struct {
+		beside  func(t *testing.T, bucket encrypted.Bucket, name string)
+		times   int
+		wrapped int
+		err     error
+	}{
+		"wrapped by a reader": {func(t *testing.T, bucket encrypted.Bucket, _ string) {
+			if _, err := keys(t, bucket, key(2), key(1)).Rotate(ctx); err != nil {
+				t.Error(err)
+			}
+		}, 1, 0, nil},
+		"deleted": {func(t *testing.T, bucket encrypted.Bucket, name string) {
+			_, revision, err := bucket.Get(ctx, name)
+			if err == nil {
+				err = bucket.Erase(ctx, name, revision)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, 1, 0, nil},
+		"changed twice":  {putAgain, 2, 1, nil},
+		"always changed": {putAgain, 3, 0, encrypted.ErrChanged},
+	} {
+		inner, bucket := memlog.New(), &encrypted.Memory{}
+		if _, err := encrypted.New(inner, keys(t, bucket, key(1))).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+			t.Fatal(err)
+		}
+		shared := &contested{Bucket: bucket}
+		k := keys(t, shared, key(2), key(1))
+		for range c.times {
+			shared.beside = append(shared.beside, func(name string) { c.beside(t, bucket, name) })
+		}
+		if n, err := k.Rotate(ctx); n != c.wrapped || !errors.Is(err, c.err) || len(shared.beside) != 0 {
+			t.Errorf("%s: got %d, error %v, %d writes of others left, want %d and error %v", what, n, err, len(shared.beside), c.wrapped, c.err)
+		}
+	}
+}
+
+// putAgain stores the value that a name has, again.
+func putAgain(t *testing.T, bucket encrypted.Bucket, name string) {
+	value, revision, err := bucket.Get(ctx, name)
+	if err == nil {
+		err = bucket.Put(ctx, name, value, revision)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // revisionOf returns the revision of ada's key, 0 without one.
 func revisionOf(t *testing.T, b encrypted.Bucket) uint64 {
 	t.Helper()

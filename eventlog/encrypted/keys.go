@@ -346,15 +346,20 @@ func (k *Keys) rotate(ctx context.Context, name string) (did bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	value, revision, err := k.bucket.Get(ctx, name)
-	if err != nil || revision == 0 {
-		return false, err
+	for range 3 { // another node may wrap or delete it at the same time
+		value, revision, err := k.bucket.Get(ctx, name)
+		if err != nil || revision == 0 {
+			return false, err
+		}
+		key, by, err := k.unwrap(a, value)
+		if err != nil || by == k.ring[0].ID() {
+			return false, err
+		}
+		if err := k.rewrap(ctx, a, key, revision); !errors.Is(err, ErrChanged) {
+			return err == nil, err
+		}
 	}
-	key, by, err := k.unwrap(a, value)
-	if err != nil || by == k.ring[0].ID() {
-		return false, err
-	}
-	return true, k.rewrap(ctx, a, key, revision)
+	return false, fmt.Errorf("wrap the key of %s again: %w", a, ErrChanged)
 }
 
 // check returns the mark of the newest wrapping key.

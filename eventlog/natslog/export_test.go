@@ -2,10 +2,13 @@ package natslog
 
 import (
 	"context"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // FrameHeader is the headers of an entry without the fence, for tests that
@@ -39,6 +42,20 @@ func Newest(nc *nats.Conn) (func(ctx context.Context, stream string) error, erro
 // QuietRounds is how many fetches must have brought nothing but a node's own frames before it
 // stops reading the stream for them.
 const QuietRounds = quietRounds
+
+// ReadOn has a follower of a partition, which was given all up to at and passed over what
+// follows up to passed a while ago, read once. It returns the sequences that it is given, and
+// where it is then.
+func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint64) (given []uint64, atThen, passedThen uint64, err error) {
+	f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log, own: new(own), pause: backoff.NewExponentialBackOff()}
+	f.at, f.passed, f.jumped = at, passed, time.Now().Add(-settleEvery)
+	f.give = func(m *delivery) bool { given = append(given, m.seq); return true }
+	f.giveOwn = f.ownOf(p, nil)
+	r := reader{follower: f, quiet: quietRounds, goal: passed}
+	defer r.close()
+	_, _, err = r.read(ctx)
+	return given, r.at, r.passed, err
+}
 
 // OwnBytes is how much of a node's own frames is kept for the reader of their shard.
 const OwnBytes = ownBytes

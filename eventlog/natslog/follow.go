@@ -30,15 +30,7 @@ func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventl
 		var failed error
 		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
 		f.own = &l.own[Shard(p)]
-		f.giveOwn = func(at uint64) (uint64, bool) {
-			list, last := f.own.behind(at, p)
-			for _, head := range list {
-				if !yield(head, nil) {
-					return head.Seq, false
-				}
-			}
-			return last, true
-		}
+		f.giveOwn = f.ownOf(p, func(head eventlog.Head) bool { return yield(head, nil) })
 		f.give = func(m *delivery) bool {
 			head, ok := l.head(m)
 			if ok && !f.told {
@@ -70,17 +62,26 @@ type follower struct {
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
 	// own are the frames that this node itself appends to the stream. giveOwn gives those
-	// that follow a sequence without a gap and returns up to which one. Nil: all are read
-	// from the stream.
+	// that follow a sequence without a gap and returns up to which one; after is at or
+	// passed. Nil: all are read from the stream.
 	own     *own
-	giveOwn func(at uint64) (last uint64, more bool)
+	giveOwn func(after uint64) (last uint64, more bool)
 	idle    func() (more bool) // is called when nothing more is there now; nil: not
 	pause   *backoff.ExponentialBackOff
 	at      uint64 // sequence up to which all was given
-	past    uint64 // the past is reported once at has come this far
-	known   bool   // past is known
-	told    bool
-	since   int // how many were given since rest was called last
+	// passed is the sequence up to which the stream was read, at or more. The stream's
+	// leader names its end, and a consumer reads a replica: what lies between at and passed
+	// is of other partitions, or the replica lags and delivers it later. jumped is when they
+	// came to differ, or when the leader was last asked which it is.
+	passed uint64
+	jumped time.Time
+	// expected is a message of the partition that the leader has for certain: nothing is
+	// passed over before it has come.
+	expected uint64
+	past     uint64 // the past is reported once at has come this far
+	known    bool   // past is known
+	told     bool
+	since    int // how many were given since rest was called last
 }
 
 // follow runs until the caller wants no more, which is no error, until ctx ends
@@ -162,8 +163,26 @@ func (f *follower) config() jetstream.ConsumerConfig {
 // take hands on one message.
 func (f *follower) take(m *delivery) (more bool) {
 	f.pause.Reset()
-	f.at = m.seq
+	f.at, f.passed = m.seq, max(f.passed, m.seq)
 	return f.give(m)
+}
+
+// ownOf returns a giveOwn for the heads of a partition. Where something before a head may
+// still be delivered, it gives none and stops before that head, which is then expected.
+func (f *follower) ownOf(p messages.Partition, give func(eventlog.Head) (more bool)) func(uint64) (uint64, bool) {
+	return func(after uint64) (uint64, bool) {
+		list, last := f.own.behind(after, p)
+		if len(list) > 0 && after > f.at {
+			f.expected = list[0].Seq
+			return f.expected - 1, true
+		}
+		for _, head := range list {
+			if !give(head) {
+				return head.Seq, false
+			}
+		}
+		return last, true
+	}
 }
 
 // rest says that nothing more is there now.

@@ -111,6 +111,24 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 	alone()
 }
 
+// What a follower has passed over is settled by the stream's leader, if nothing more is appended:
+// a head among it is read, or there is none.
+func TestPassedOverIsSettled(t *testing.T) { // A107
+	t.Parallel()
+	l, _ := open(t, 1)
+	first := grow(t, l, agentsOf(0, 1)[0], eventlog.Tail{}, 1)[0].Seq
+	tails := grow(t, l, agentsOf(1, 1)[0], eventlog.Tail{}, 2)
+	end := tails[1].Seq
+	if given, at, passed, err := l.ReadOn(t.Context(), 0, first, end); len(given) != 0 || at != end || passed != end || err != nil {
+		t.Errorf("nothing of the partition: given %v, now at %d, passed %d, error %v, want both at %d", given, at, passed, err, end)
+	}
+	late := grow(t, l, agentsOf(0, 2)[1], eventlog.Tail{}, 1)[0].Seq
+	tails = grow(t, l, agentsOf(1, 1)[0], tails[1], 1)
+	if given, at, passed, err := l.ReadOn(t.Context(), 0, end, tails[0].Seq); len(given) != 1 || given[0] != late || at != late || passed != tails[0].Seq || err != nil {
+		t.Errorf("a late head: given %v, now at %d, passed %d, error %v, want %d and passed %d", given, at, passed, err, late, tails[0].Seq)
+	}
+}
+
 // The reader of a shard takes its node's own frames from memory. Frames of another node, those
 // for which there is no room and those that came while nothing read it takes from the stream,
 // and leaves none out.

@@ -12,6 +12,9 @@ const (
 	// quietRounds is how many fetches in a row must have brought nothing but our own frames
 	// before the stream's end is asked for in their place, once another node has written.
 	quietRounds = 4
+	// settleEvery is how often the leader is asked whether something is of the partition among
+	// what was passed over. The answer holds a whole frame.
+	settleEvery = 5 * time.Second
 	// readerExpires is how long the server keeps a consumer that nothing is fetched from.
 	readerExpires = time.Minute
 )
@@ -44,19 +47,52 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, nil
 	}
 	r.count()
+	if r.at < r.passed && time.Since(r.jumped) >= settleEvery {
+		if err := r.settle(ctx); err != nil {
+			return 0, false, err
+		}
+	}
 	switch {
 	case r.quiet < quietRounds:
 		return r.fetch(ctx)
-	case r.at >= r.goal:
+	case r.passed >= r.goal:
 		r.goal, err = r.own.newest(ctx, r.c, r.stream)
-		r.ended = r.at >= r.goal
+		r.ended = r.passed >= r.goal
 		return 0, err == nil, err
 	}
 	n, more, err = r.fetch(ctx)
 	if err == nil && more && n < r.atOnce && !r.late && r.filter != "" {
-		r.at = max(r.at, r.goal) // the rest is of other partitions
+		r.jump()
 	}
 	return n, more, err
+}
+
+// jump passes over what a fetch has not brought up to the goal: it is of other partitions, or
+// the replica lags.
+func (r *reader) jump() {
+	if r.at < r.expected || r.passed >= r.goal {
+		return
+	}
+	if r.at == r.passed {
+		r.jumped = time.Now()
+	}
+	r.passed = r.goal
+}
+
+// settle asks the stream's leader for the partition's newest message. If that was given, all up
+// to passed was; else the stream is read until it comes.
+func (r *reader) settle(ctx context.Context) error {
+	newest, err := r.c.newest(ctx, r.stream, r.filter)
+	if err != nil {
+		return err
+	}
+	r.jumped = time.Now()
+	if seq := seqOf(newest); seq > r.at {
+		r.passed, r.expected, r.goal = r.at, seq, max(r.goal, seq)
+	} else {
+		r.at = r.passed
+	}
+	return nil
 }
 
 // count notes whether the fetch before brought only our own frames.
@@ -69,13 +105,17 @@ func (r *reader) count() {
 	r.unsure = r.unsure[:0]
 }
 
-// takeOwn gives the frames that this node appended behind those that were given.
+// takeOwn gives the frames that this node appended behind those that were given. If one waits
+// for what a replica may still deliver, it is read from the stream.
 func (r *reader) takeOwn() (more bool) {
-	last, more := r.giveOwn(r.at)
-	if last > r.at {
+	last, more := r.giveOwn(r.passed)
+	if last > r.passed {
 		r.since++
 	}
-	r.at = last
+	if r.at == r.passed {
+		r.at = last
+	}
+	r.passed, r.goal = last, max(r.goal, r.expected)
 	return more
 }
 
@@ -129,7 +169,7 @@ func (r *reader) fetch(ctx context.Context) (n int, more bool, err error) {
 		n++
 		r.from = meta.Sequence.Stream
 		if meta.Sequence.Stream <= r.at {
-			continue // one of our own
+			continue // one of our own, given from memory
 		}
 		r.unsure = append(r.unsure, meta.Sequence.Stream)
 		m := &delivery{stored: stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, time: meta.Timestamp}

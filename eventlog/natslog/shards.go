@@ -65,7 +65,7 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 	case after > end:
 		return fmt.Errorf("sequence %d is beyond its end, which is %d: %w", after, end, eventlog.ErrElsewhere)
 	}
-	f := &follower{c: c, stream: stream, whole: true, at: after, atOnce: framesAtOnce, log: l.log}
+	f := &follower{c: c, stream: stream, whole: true, at: after, passed: after, atOnce: framesAtOnce, log: l.log}
 	f.give = func(m *delivery) bool {
 		head, ok := l.head(m)
 		if !ok {

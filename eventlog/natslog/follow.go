@@ -79,6 +79,7 @@ type follower struct {
 	// passed over before it has come.
 	expected uint64
 	past     uint64 // the past is reported once at has come this far
+	end      uint64 // where the stream ended before past was asked for: the past is all up to there
 	known    bool   // past is known
 	told     bool
 	since    int // how many were given since rest was called last
@@ -111,6 +112,13 @@ func (f *follower) follow(ctx context.Context) error {
 // no more.
 func (f *follower) run(ctx context.Context) error {
 	if !f.known {
+		if f.own != nil && !f.whole {
+			end, err := f.own.newest(ctx, f.c, f.stream)
+			if err != nil {
+				return err
+			}
+			f.end = end
+		}
 		newest, err := f.c.newest(ctx, f.stream, cmp.Or(f.filter, ">"))
 		if err != nil {
 			return err
@@ -144,7 +152,8 @@ func (f *follower) tell(ctx context.Context) (more bool, err error) {
 			}
 		}
 	}
-	f.told = true
+	f.at = max(f.at, f.end)
+	f.passed, f.told = max(f.passed, f.at), true
 	return f.rest(), nil
 }
 

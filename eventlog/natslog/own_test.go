@@ -129,6 +129,26 @@ func TestPassedOverIsSettled(t *testing.T) { // A107
 	}
 }
 
+// A node that starts on what other partitions have appended behind one's own past takes its own
+// frames from memory at once.
+func TestHeadsOfOwnFramesAfterStart(t *testing.T) { // A107
+	t.Parallel()
+	l, other, fetches := twoNodes(t)
+	a := agentsOf(0, 1)[0]
+	tail := grow(t, other, a, eventlog.Tail{}, 1)[0]
+	grow(t, other, agentsOf(1, 1)[0], eventlog.Tail{}, 3)
+	next := followed(t, l, 0)
+	for range 3 {
+		tail = grow(t, l, a, tail, 1)[0]
+		if head := next(); head.Seq != tail.Seq {
+			t.Errorf("head %+v, want the one at %d", head, tail.Seq)
+		}
+	}
+	if n := fetches.Load(); n != 0 {
+		t.Errorf("the stream was read %d times for the node's own frames", n)
+	}
+}
+
 // The reader of a shard takes its node's own frames from memory. Frames of another node, those
 // for which there is no room and those that came while nothing read it takes from the stream,
 // and leaves none out.

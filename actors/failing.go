@@ -52,7 +52,7 @@ func (a *agent) notAppended(sender *actor.PID, size int, err error) {
 		if errors.Is(err, eventlog.ErrTooLarge) {
 			refusal = messages.Refuse(messages.TooLarge, "%v", err) // the command's own fault, not that of those behind it
 		}
-		if size == 0 || errors.As(err, &damage) { // it would be no frame, each time
+		if size == 0 || errors.As(err, &damage) || errors.Is(err, eventlog.ErrInvalid) { // it would be no frame, each time
 			refusal = messages.Refuse(messages.Internal, "agent %s cannot record what follows from this: %v", a.id, err)
 		}
 		a.warn("an append was refused; the agent is loaded again", "error", err)

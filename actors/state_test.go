@@ -27,6 +27,7 @@ func TestStateIsNotStored(t *testing.T) { // A60
 		"beyond a frame":       {large(2 * eventlog.MaxFrame), nil, messages.TooLarge},
 		"beyond the server":    {large(serverLimit), nil, messages.TooLarge},
 		"refused by the fence": {`{"plan":null,"seats":3}`, &eventlog.ConflictError{Agent: ada}, messages.Unavailable},
+		"refused as invalid":   {`{"plan":"paid"}`, fmt.Errorf("no: %w", eventlog.ErrInvalid), messages.Internal},
 		"refused as no frame":  {`{"plan":"paid"}`, &eventlog.DamageError{Agent: ada, Err: errors.New("this is no frame")}, messages.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,9 +19,24 @@ const MaxFrame = 512 << 10
 const MaxTypes = 4 << 10
 
 // Validate says whether a log may try to store the entry at all. It wraps
-// [ErrTooLarge] for what no log takes, and is a *DamageError for a frame that
-// does not follow Expect. Every log calls it first.
+// [ErrTooLarge] for what is too large for any log, is a *DamageError for a frame
+// that does not follow Expect, and wraps [ErrInvalid] for what else no log takes.
+// Every log calls it first.
 func (e Entry) Validate() error {
+	if err := e.complete(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err := follows(e.Expect, Recorded{Agent: e.Agent, Frame: e.Frame}); err != nil {
+		return err
+	}
+	if len(e.Bytes) > MaxFrame {
+		return fmt.Errorf("frame %s of %s has %d bytes, the limit is %d: %w", e.Frame.ID, e.Agent, len(e.Bytes), MaxFrame, ErrTooLarge)
+	}
+	return nil
+}
+
+// complete reports what the entry lacks, or what no header can carry.
+func (e Entry) complete() error {
 	if e.Frame == nil || len(e.Bytes) == 0 {
 		return errors.New("an entry needs a frame and its bytes")
 	}
@@ -35,12 +50,6 @@ func (e Entry) Validate() error {
 		if err := messages.ValidateToken(t.what, t.token); err != nil {
 			return err
 		}
-	}
-	if err := follows(e.Expect, Recorded{Agent: e.Agent, Frame: e.Frame}); err != nil {
-		return err
-	}
-	if len(e.Bytes) > MaxFrame {
-		return fmt.Errorf("frame %s of %s has %d bytes, the limit is %d: %w", e.Frame.ID, e.Agent, len(e.Bytes), MaxFrame, ErrTooLarge)
 	}
 	return nil
 }

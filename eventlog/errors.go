@@ -15,6 +15,10 @@ import (
 // store. Nothing was stored.
 var ErrTooLarge = errors.New("the frame is larger than the log takes")
 
+// ErrInvalid is wrapped by Append's error for an entry that no log takes as it is, which is
+// the caller's fault. Nothing was stored.
+var ErrInvalid = errors.New("the entry is not valid")
+
 // ErrElsewhere is wrapped by ReadFrom's error if the place to read on from is not
 // in the log.
 var ErrElsewhere = errors.New("the log does not hold that place")
@@ -131,5 +135,5 @@ func Commit(ctx context.Context, log Appender, e Entry, waits ...func(error)) (T
 func final(err error) bool {
 	var conflict *ConflictError
 	var damage *DamageError
-	return errors.As(err, &conflict) || errors.As(err, &damage) || errors.Is(err, ErrTooLarge)
+	return errors.As(err, &conflict) || errors.As(err, &damage) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalid)
 }

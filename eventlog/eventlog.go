@@ -110,8 +110,8 @@ type Appender interface {
 	// A *ConflictError says that somebody else wrote: the caller must stop
 	// acting for the agent. A *DamageError says that the frame does not follow
 	// Expect, which is the caller's fault; nothing was stored. Any other error
-	// but [ErrTooLarge] leaves the outcome unknown: only the identical entry may
-	// be tried next ([Commit] does so). Safe for concurrent use.
+	// but [ErrTooLarge] and [ErrInvalid] leaves the outcome unknown: only the identical
+	// entry may be tried next ([Commit] does so). Safe for concurrent use.
 	Append(ctx context.Context, e Entry) (Tail, error)
 }
 

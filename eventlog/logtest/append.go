@@ -95,6 +95,22 @@ var appending = map[string]func(*testing.T, Opened){
 		}
 		wantFrames(t, o.Log, a, tail.Frame)
 	},
+	"an entry whose summary is no header is refused": func(t *testing.T, o Opened) {
+		a := Agent("ada")
+		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		for what, spoil := range map[string]func(*eventlog.Summary){
+			"failure": func(s *eventlog.Summary) { s.Failed = "rate limit" },
+			"turn":    func(s *eventlog.Summary) { s.Turn = "t 1" },
+			"phase":   func(s *eventlog.Summary) { s.Phase = "" },
+		} {
+			e := Entry(t, a, tail)
+			spoil(&e.Summary)
+			if _, err := eventlog.Commit(t.Context(), o.Log, e); !errors.Is(err, eventlog.ErrInvalid) {
+				t.Errorf("%s: %v, want ErrInvalid", what, err)
+			}
+		}
+		wantFrames(t, o.Log, a, tail.Frame)
+	},
 	"a frame that is too large is refused for good": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]

@@ -103,6 +103,7 @@ func TestCommitTriesTheSameAgainUntilItIsResolved(t *testing.T) {
 		"success after two unknown": {[]error{timeout, timeout}, nil, 3},
 		"a conflict is final":       {[]error{timeout, conflict}, conflict, 2},
 		"too large is final":        {[]error{fmt.Errorf("no: %w", eventlog.ErrTooLarge)}, eventlog.ErrTooLarge, 1},
+		"invalid is final":          {[]error{timeout, fmt.Errorf("no: %w", eventlog.ErrInvalid)}, eventlog.ErrInvalid, 2},
 		"damage is final":           {[]error{&eventlog.DamageError{Err: timeout}}, timeout, 1},
 	} {
 		log := &answers{errs: c.errs}

@@ -178,7 +178,7 @@ func (c *modelCall) answered(ctx context.Context, resp *providers.Response) any 
 
 func (c *modelCall) erred(err *providers.Error) turn.ModelErred {
 	return turn.ModelErred{
-		Call: c.effect.Call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
+		Call: c.effect.Call, Kind: printable(string(err.Kind), maxKind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
 		RetryAfter: err.RetryAfter, Unknown: c.begun.Load(), Shown: c.shown.Load(), Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
 	}
 }

@@ -10,6 +10,9 @@ import (
 // maxMessage is the longest text of an error that is kept, in bytes.
 const maxMessage = 16 << 10
 
+// maxKind is the longest kind of a provider's error that is kept, in bytes.
+const maxKind = 128
+
 // printable makes text that JSON and msgpack can carry, bad bytes shown, and
 // cuts it where it is longer than most.
 func printable(s string, most int) string {

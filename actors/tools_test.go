@@ -91,6 +91,8 @@ func TestModelFailures(t *testing.T) { // A50, A52
 	}{
 		"permanent":       {scripted.Fail(&providers.Error{Kind: providers.Auth, Message: "the key is wrong"}), "auth"},
 		"long message":    {scripted.Fail(&providers.Error{Kind: providers.BadRequest, Message: strings.Repeat("no\xff", 1<<20)}), "bad_request"},
+		"any text":        {scripted.Fail(&providers.Error{Kind: "rate limit", Message: "no"}), "rate limit"},
+		"long kind":       {scripted.Fail(&providers.Error{Kind: providers.ErrorKind(strings.Repeat("k", 1<<20)), Message: "no"}), strings.Repeat("k", 128) + " [cut]"},
 		"plain error":     {scripted.Fail(errors.New("boom")), "bad_answer"},
 		"too large":       {scripted.Say(strings.Repeat("x", 1<<20)), "too_large"},
 		"long name":       {scripted.Ask(scripted.Call{Name: strings.Repeat("n", 300<<10), Arguments: "{}"}), "too_large"},

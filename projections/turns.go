@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -105,8 +104,14 @@ func (t *Turn) Paused() string {
 	return ""
 }
 
-// Why returns the kind of the model's failure, where there is one, else Reason.
-func (t *Turn) Why() string { return cmp.Or(t.Kind, t.Reason) }
+// Why returns the kind of the model's failure if it is a token, else Reason. A provider may give
+// any text as the kind, and the headers of a frame take tokens only.
+func (t *Turn) Why() string {
+	if messages.ValidateToken("kind", t.Kind) == nil {
+		return t.Kind
+	}
+	return t.Reason
+}
 
 // apply folds an event of the turn. Its end is final, but for what is reported late.
 func (t *Turn) apply(e *event) {

@@ -299,10 +299,12 @@ func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 
 func TestStreamInputID(t *testing.T) {
 	at := time.UnixMilli(1767322800123)
-	if id := StreamInputID(at, 42); id != "in:1767322800123:42" || id != StreamInputID(at.In(time.FixedZone("", 3600)), 42) {
-		t.Errorf("id: got %s, want in:1767322800123:42", id)
+	stored, zone := time.Unix(1767322900, 5), time.FixedZone("", 3600)
+	id := StreamInputID(at, 42, stored)
+	if want := "in:1767322800123:42:1767322900000000005"; id != want || id != StreamInputID(at.In(zone), 42, stored.In(zone)) {
+		t.Errorf("id: got %s, want %s", id, want)
 	}
-	if StreamInputID(at, 42) == StreamInputID(at, 43) || StreamInputID(at, 42) == StreamInputID(at.Add(time.Second), 42) {
+	if id == StreamInputID(at, 43, stored) || id == StreamInputID(at.Add(time.Second), 42, stored) || id == StreamInputID(at, 42, stored.Add(1)) {
 		t.Error("got the same id for two messages, want different ones")
 	}
 }

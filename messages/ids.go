@@ -50,9 +50,10 @@ func checkName(what, name string) error {
 const streamID = "in:"
 
 // StreamInputID returns the idempotency key of an input that a stream delivered without
-// one: the same for each delivery of the same message.
-func StreamInputID(streamCreated time.Time, sequence uint64) string {
-	return fmt.Sprintf("%s%d:%d", streamID, streamCreated.UnixMilli(), sequence)
+// one: the same for each delivery of the same message. A stream that lost messages uses their
+// sequences again, so the time at which the message was stored is part of it.
+func StreamInputID(streamCreated time.Time, sequence uint64, stored time.Time) string {
+	return fmt.Sprintf("%s%d:%d:%d", streamID, streamCreated.UnixMilli(), sequence, stored.UnixNano())
 }
 
 // timerID is the prefix of the ids of TimerInputID. It is refused from outside.

@@ -31,6 +31,11 @@ type place struct {
 	came   time.Time
 }
 
+// id returns the idempotency key of an input that came without one.
+func (p place) id(origins natslog.Origins) string {
+	return messages.StreamInputID(origins.Of(p.seq), p.seq, p.stored)
+}
+
 func (m *message) size() int { return len(m.data) + bodyRest }
 
 // read makes a message of what a consumer has delivered, and gives its number
@@ -42,7 +47,7 @@ func read(msg *nats.Msg, origins natslog.Origins) (_ *message, meta *nats.MsgMet
 	}
 	seq := meta.Sequence.Stream
 	at := place{seq, meta.Timestamp, msg.Reply, time.Now()}
-	return &message{at, msg.Subject, msg.Header, msg.Data, messages.StreamInputID(origins.Of(seq), seq)}, meta, nil
+	return &message{at, msg.Subject, msg.Header, msg.Data, at.id(origins)}, meta, nil
 }
 
 // readAgain gives a function that reads messages from the stream.
@@ -55,7 +60,7 @@ func readAgain(stream jetstream.Stream, origins natslog.Origins) func(context.Co
 		if err != nil {
 			return nil, messages.Refuse(messages.Unavailable, "message %d of the inputs cannot be read: %v", it.seq, err)
 		}
-		return &message{it.place, raw.Subject, raw.Header, raw.Data, messages.StreamInputID(origins.Of(it.seq), it.seq)}, nil
+		return &message{it.place, raw.Subject, raw.Header, raw.Data, it.id(origins)}, nil
 	}
 }
 

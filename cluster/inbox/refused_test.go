@@ -3,12 +3,15 @@ package inbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -76,5 +79,41 @@ func TestStraysOverALostConsumer(t *testing.T) { // A102
 		t.Fatal(err)
 	}
 	for left() > 0 { // until ctx ends
+	}
+}
+
+// An input without an id has the same one at each delivery. A message that has its sequence
+// after the stream lost it is another input.
+func TestIDsOfDeliveries(t *testing.T) { // A106
+	at := install(t)
+	b, err := Open(at.ctx, Config{Conn: at.conn, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.publish(t, a, "hello")
+	raw, err := b.stream.GetLastMsgForSubject(at.ctx, messages.Subjects{}.InboxOf(a.Partition()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	origins := natslog.Origins{{At: raw.Time, Last: math.MaxUint64}}
+	delivered := func(times int, stored time.Time) *message {
+		t.Helper()
+		settle := fmt.Sprintf("$JS.ACK.REPRISE_IN.consumer.%d.%d.1.%d.0", times, raw.Sequence, stored.UnixNano())
+		msg, _, err := read(&nats.Msg{Subject: raw.Subject, Reply: settle, Data: raw.Data, Sub: new(nats.Subscription)}, origins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return msg
+	}
+	first := delivered(1, raw.Time)
+	again, err := readAgain(b.stream, origins)(at.ctx, item{place: first.place})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if redelivered := delivered(2, raw.Time); first.id != redelivered.id || first.id != again.id {
+		t.Errorf("one input has the ids %s, %s when redelivered, %s when read again", first.id, redelivered.id, again.id)
+	}
+	if other := delivered(1, raw.Time.Add(time.Nanosecond)); other.id == first.id {
+		t.Errorf("another input with that sequence has the id %s as well", other.id)
 	}
 }

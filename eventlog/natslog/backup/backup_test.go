@@ -108,7 +108,8 @@ func grow(t *testing.T, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, 
 	return tail
 }
 
-// inputID is the id that an input without one has in the queue as it is.
+// inputID is the id that an input without one has in the queue as it is. One that is not there
+// yet counts as stored at the zero time.
 func (s *site) inputID(seq uint64) string {
 	s.t.Helper()
 	stream, err := s.js.Stream(within(s.t), natslog.NamesOf(messages.Subjects{}).Inbox())
@@ -119,7 +120,14 @@ func (s *site) inputID(seq uint64) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return messages.StreamInputID(origins.Of(seq), seq)
+	var stored time.Time
+	switch msg, err := stream.GetMsg(within(s.t), seq); {
+	case err == nil:
+		stored = msg.Time
+	case !errors.Is(err, jetstream.ErrMsgNotFound):
+		s.t.Fatal(err)
+	}
+	return messages.StreamInputID(origins.Of(seq), seq, stored)
 }
 
 func TestRestored(t *testing.T) {

@@ -53,6 +53,8 @@ func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deli
 // event n.
 func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error {
 	switch {
+	case was.Endpoint == "":
+		return messages.Refuse(messages.Conflict, "the id %q is that of a scheduled input, which was accepted at event %d and has not ended yet: this %s was not applied; choose another id", is.ID, n, is.Type)
 	case was.ID != is.ID:
 		return messages.Refuse(messages.Conflict, "the id %q has the hash of %q, which was processed at event %d: choose another id", is.ID, was.ID, n)
 	case was.Type != is.Type:

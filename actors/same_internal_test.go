@@ -9,7 +9,7 @@ import (
 
 // A command is a duplicate only of one with the same id, type and content.
 func TestSameCommand(t *testing.T) { // A8
-	was := messages.Cause{ID: "u1", Type: "input", Digest: "d1"}
+	was := messages.Cause{ID: "u1", Type: "input", Digest: "d1", Endpoint: "in"}
 	for _, c := range []struct {
 		is      messages.Cause
 		refusal string // empty: the same
@@ -24,5 +24,9 @@ func TestSameCommand(t *testing.T) { // A8
 		if (err == nil) != (c.refusal == "") || err != nil && (err.Code != messages.Conflict || !strings.Contains(err.Message, c.refusal)) {
 			t.Errorf("%+v: got error %v, want %q", c.is, err, c.refusal)
 		}
+	}
+	timer := messages.Cause{Type: "effect", ID: "u1"}
+	if err := sameCommand(timer, was, 7); err == nil || err.Code != messages.Conflict || !strings.Contains(err.Message, "that of a scheduled input") {
+		t.Errorf("the id of an input from a timer: got error %v, want a conflict that names the timer", err)
 	}
 }

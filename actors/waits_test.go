@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,35 @@ func TestIDOfAnotherCommand(t *testing.T) { // A8
 	if n := count(s.Events(ada), "agent.activated"); len(s.Events(ada)) != before+n {
 		t.Errorf("got events %v, want only agent.activated after the refusals", s.Types(ada))
 	}
+}
+
+// An input that waits, whose id has left the window, is a duplicate when it is sent again.
+// Another under its id, or under that of an input of the running turn or of a timer, is refused.
+func TestInputThatWaitsLong(t *testing.T) { // A8
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		s := actorstest.New(t, nil)
+		node := s.Start(config(scripted.New(scripted.Ask(call("c1", "pay"))), gatedTool{Tool: r.tool("pay", tool.Pause), approval: tool.Always}))
+		defer end(node)
+		node.Must(ada, say("u1", "go"))
+		s.Until(ada, "turn.paused")
+		waits := node.Must(ada, say("u2", "and then this"))
+		node.Must(ada, later("u3", "tick", after(time.Minute)))
+		<-time.After(16 * time.Minute)
+		s.Until(ada, "timer.fired")
+		for i := range 4096 {
+			node.Must(ada, messages.SetState{ID: fmt.Sprint("s", i), Patch: []byte(`{}`)})
+		}
+		if a := node.Must(ada, say("u2", "and then this")); !a.Duplicate || a.N != waits.N {
+			t.Errorf("an input that waits, again: got answer %+v, want that of event %d as a duplicate", a, waits.N)
+		}
+		for _, c := range []messages.Input{say("u1", "go"), say("u2", "and then that"), say("u3", "tick"), later("u2", "and then this", after(time.Minute))} {
+			wantCode(t, node.Do(ada, c), messages.Conflict)
+		}
+		if n := count(s.Events(ada), "input.accepted"); n != 3 {
+			t.Errorf("got %d inputs accepted, want 3", n)
+		}
+	})
 }
 
 // The inputs that an agent accepts can end in one frame, however many are sent to it.

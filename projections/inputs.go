@@ -75,6 +75,18 @@ func TextSize(c messages.Content) int {
 	return size
 }
 
+// Accepted returns the event that accepted the input with this id. 0: it is not among them.
+func (q *Inputs) Accepted(id string) messages.EventNumber {
+	for _, list := range [...][]Input{q.Queued, q.Steered} {
+		for i := range list {
+			if list[i].ID == id {
+				return list[i].N
+			}
+		}
+	}
+	return 0
+}
+
 // QueuedIDs returns the ids of Queued.
 func (q *Inputs) QueuedIDs() []string { return idsOf(q.Queued) }
 

@@ -40,16 +40,18 @@ func (e *ProcessedError) Error() string {
 // Processed returns the event that records the command with this id, and reports whether it
 // is in the deduplication window.
 func (s *State) Processed(id string) (messages.EventNumber, bool) {
-	if err := s.repeated(id); err != nil {
-		return err.N, true
-	}
-	return 0, false
+	n, _, ok := s.processed.find(id)
+	return n, ok
 }
 
-// repeated returns the refusal of a command whose id is in the window; nil if it is not.
+// repeated returns the refusal of a command whose id is in the window, or is that of an input
+// that has left the window and still waits. Nil: it is neither.
 func (s *State) repeated(id string) *ProcessedError {
 	n, digest, ok := s.processed.find(id)
 	if !ok {
+		n = s.Inputs.Accepted(id)
+	}
+	if n == 0 {
 		return nil
 	}
 	return &ProcessedError{id, n, digest}

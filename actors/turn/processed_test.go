@@ -199,3 +199,69 @@ func TestTaskIsGivenOnce(t *testing.T) { // A8
 		}
 	}
 }
+
+// An input whose id has left the window, and which has not ended, is the only one with its id:
+// as a sender's it was processed, and a timer's is refused. So no two inputs share an end.
+func TestInputsThatWaitAreUnique(t *testing.T) { // A8
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	due := start.Add(72 * time.Hour)
+	s, at := &turn.State{}, start
+	decide := func(what any) ([]messages.Event, error) {
+		first := s.Last + 1
+		events, err := s.Decide(turn.Env{Now: at, Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}, Definition: turn.Definition{Digest: "d1", Model: "m", MaxSteps: 1, MaxQueue: 9}}, what)
+		if err == nil {
+			cause := messages.Cause{Type: "effect"}
+			if c, ok := what.(messages.Command); ok {
+				cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "ctl"}
+			}
+			s.Record(&messages.Frame{First: first, Time: at, Cause: cause, Events: events})
+		}
+		return events, err
+	}
+	must := func(what any) []messages.Event {
+		t.Helper()
+		events, err := decide(what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return events
+	}
+	forget := func(id string) { // pass the window
+		t.Helper()
+		at = at.Add(16 * time.Minute)
+		for i := range 4096 {
+			must(messages.SetState{ID: fmt.Sprint(s.Last, "s", i), Patch: []byte(`{}`)})
+		}
+		if _, known := s.Processed(id); known {
+			t.Fatalf("%s is still in the window: the test shows nothing", id)
+		}
+	}
+	scheduled := sayAs("later")
+	scheduled.At = &due
+	must(scheduled)
+	must(sayAs("runs"))
+	forget("later")
+	n := s.Last + 1
+	must(sayAs("later"))
+	forget("later")
+
+	var processed *turn.ProcessedError
+	if events, err := decide(sayAs("later")); !errors.As(err, &processed) || processed.N != n {
+		t.Errorf("an input that waits, again: %v, %v; want it processed at event %d", events, err, n)
+	}
+	var refused *messages.Error
+	if events, err := decide(sayAs("runs")); !errors.As(err, &refused) || refused.Code != messages.Conflict {
+		t.Errorf("an input of the running turn, again: %v, %v; want a conflict", events, err)
+	}
+	at = due
+	events := must(turn.TimerDue{Timer: "later", At: due})
+	if fired, ok := events[0].(messages.TimerFired); len(events) != 1 || !ok || fired.Refused == "" || !slices.Equal(s.Inputs.QueuedIDs(), []string{"later"}) {
+		t.Errorf("a timer of the id of an input that waits: %+v, and %v wait; want it refused", events, s.Inputs.QueuedIDs())
+	}
+	must(messages.Abort{ID: "a1"})
+	must(messages.Abort{ID: "a2"})
+	forget("later")
+	if n := s.Last + 1; s.Turn != nil || must(sayAs("later"))[0].EventType() != "input.accepted" {
+		t.Errorf("an id whose input has ended, again: it was not accepted as event %d", n)
+	}
+}

@@ -61,7 +61,7 @@ var faults = []fault{
 	{"a snapshot forgets processed ids", "(*State).Image",
 		`s.processed.image()`, `window{}`},
 	{"record no id", "(*State).Record",
-		`processedBy(f); ok`, `processedBy(f); ok && f == nil`},
+		`f.Cause.ID != ""`, `f.Cause.ID != "" && f == nil`},
 	{"interrupt a later turn", "(*decision).stop",
 		`only != ""`, `only == "-"`},
 	{"run paused tools again after a crash", "(*decision).lostCall",

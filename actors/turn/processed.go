@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // The deduplication window: within it the same command id has its effect once.
@@ -61,25 +62,9 @@ func (s *State) repeated(id string) *ProcessedError {
 // it for frames from the log, the caller of Decide for the frame that it has made.
 func (s *State) Record(f *messages.Frame) {
 	s.Life.Written(f.Last(), f.Time)
-	if n, ok := processedBy(f); ok {
-		s.processed.add(f.Cause, n, f.Time)
+	if f.Cause.Endpoint != "" && f.Cause.ID != "" { // a command is its cause
+		s.processed.add(f.Cause, projections.AnswerOf(f).N, f.Time)
 	}
-}
-
-// processedBy returns the event that records the command of a frame: for an input its
-// input.accepted or timer.set, else the frame's first. It reports whether a command is the
-// frame's cause.
-func processedBy(f *messages.Frame) (messages.EventNumber, bool) {
-	if f.Cause.Endpoint == "" || f.Cause.ID == "" {
-		return 0, false
-	}
-	for i, ev := range f.Events {
-		_, accepted := ev.(messages.InputAccepted)
-		if set, is := ev.(messages.TimerSet); accepted || is && set.Input != nil {
-			return f.First + messages.EventNumber(i), true
-		}
-	}
-	return f.First, true
 }
 
 // window holds the commands that were processed, oldest first, in the form in which a snapshot

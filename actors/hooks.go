@@ -275,19 +275,13 @@ func (a *agent) notifyEnded(f *messages.Frame) {
 	if !a.def.turn.HooksAt(turn.TurnEnd) {
 		return
 	}
-	for _, ev := range f.Events {
-		h := hooking{rt: a.rt, hooks: a.def.hooks, log: a.log()}
-		var end HookedEnd
-		switch ev := ev.(type) {
-		case messages.TurnFailed:
-			h.info = HookInfo{Agent: a.id, Turn: ev.Turn, Step: ev.Steps, Inputs: ev.Inputs}
-			end = HookedEnd{Status: "failed", Reason: ev.Why()}
-		case messages.TurnAborted:
-			h.info = HookInfo{Agent: a.id, Turn: ev.Turn, Step: ev.Steps, Inputs: ev.Inputs}
-			end = HookedEnd{Status: "aborted", Reason: ev.Reason}
-		default:
+	for _, t := range projections.EndedBy(f) {
+		if t.Phase == projections.Completed { // its hooks were asked before
 			continue
 		}
+		info := HookInfo{Agent: a.id, Turn: t.ID, Step: t.Steps, Inputs: t.Inputs}
+		h := hooking{rt: a.rt, hooks: a.def.hooks, log: a.log(), info: info}
+		end := HookedEnd{Status: string(t.Phase), Reason: t.Why()}
 		a.rt.dispatcher.run(func() { h.turnEnd(context.Background(), end) })
 	}
 }

@@ -147,6 +147,20 @@ func (t *Turn) apply(e *event) {
 	}
 }
 
+// EndedBy returns the turns that a frame ends, with what their terminal events hold.
+func EndedBy(f *messages.Frame) (ended []Turn) {
+	var o origin
+	o.At(f.Time, f.Cause.Person())
+	for i, ev := range f.Events {
+		if e := o.event(f.First+messages.EventNumber(i), ev); e.Is(messages.EndsTurn) {
+			t := Turn{ID: e.Turn}
+			t.apply(e)
+			ended = append(ended, t)
+		}
+	}
+	return ended
+}
+
 // phase gives the turn the phase of p and what belongs to it.
 func (t *Turn) phase(p Turn) {
 	t.Phase, t.Reason, t.Message, t.By = p.Phase, p.Reason, p.Message, p.By

@@ -309,3 +309,21 @@ func TestPrintable(t *testing.T) {
 		}
 	}
 }
+
+// A frame may end several turns. Each is listed with what its end holds, and names each of its
+// inputs once.
+func TestEndedBy(t *testing.T) { // A61
+	f := &messages.Frame{First: 7, Time: testTime, Events: []messages.Event{
+		messages.TurnFailed{Turn: "t2", Inputs: []string{"u1", "u2", "u1"}, Reason: "model", Kind: "auth", Status: 401, Message: "no key", Steps: 3},
+		started("t8", "u3"), messages.TurnAborted{Turn: "t8", Inputs: []string{"u3"}, By: "abort", Reason: "enough", Steps: 1},
+		messages.TurnCompleted{Turn: "t9", Finish: "length", Steps: 2},
+	}}
+	want := []Turn{
+		{ID: "t2", Inputs: []string{"u1", "u2"}, Phase: Failed, Reason: "model", Kind: "auth", Status: 401, Message: "no key", Steps: 3, Ended: 7, EndedAt: testTime},
+		{ID: "t8", Inputs: []string{"u3"}, Phase: Aborted, Reason: "enough", By: "abort", Steps: 1, Ended: 9, EndedAt: testTime},
+		{ID: "t9", Phase: Completed, Finish: "length", Steps: 2, Ended: 10, EndedAt: testTime},
+	}
+	if got := EndedBy(f); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}

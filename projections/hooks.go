@@ -76,10 +76,20 @@ func (t *TurnState) hold(ev messages.HookDecided) {
 	if ev.Call != "" && ev.Point != PointAfterTool {
 		return
 	}
-	t.Held = "hook " + ev.Hook + " asked for a person"
-	if ev.Reason != "" {
-		t.Held += ": " + ev.Reason
+	t.Held = &Hold{ev.Hook, ev.Reason}
+}
+
+// Hold is a hook's wish that a person resumes the turn.
+type Hold struct {
+	Hook, Reason string
+}
+
+// String returns it for a person.
+func (h *Hold) String() string {
+	if h.Reason == "" {
+		return "hook " + h.Hook + " asked for a person"
 	}
+	return "hook " + h.Hook + " asked for a person: " + h.Reason
 }
 
 // hooked records a hook that is not asked again at this point until the next model call or

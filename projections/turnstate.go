@@ -42,7 +42,7 @@ type TurnState struct {
 	Answer     *Output
 	HookAnswer *string
 	Again      string   // the hook that at the turn's end asked for a model call that is not made yet
-	Held       string   // why a hook wants a person, until the turn is resumed
+	Held       *Hold    // the hook that wants a person, until the turn is resumed; nil: none
 	Hooked     []string // hooks that are not asked again in this step, as point/name
 
 	// Calls are the tool calls of the newest step, in the model's order.
@@ -128,7 +128,7 @@ func (t *TurnState) apply(e *event) {
 func (t *TurnState) resumed(paused string) {
 	switch paused {
 	case PausedHook:
-		t.Held = ""
+		t.Held = nil
 	case "", PausedApproval, PausedUnknown, PausedChild:
 	default:
 		t.Reached = nil

@@ -54,8 +54,8 @@ func (c *CallState) wait(self messages.AgentID) (messages.Wait, bool) {
 func (t *TurnState) whyPaused() string {
 	reason, why := t.Paused(), ""
 	switch {
-	case reason == PausedHook:
-		why = t.Held
+	case reason == PausedHook && t.Held != nil:
+		why = t.Held.String()
 	case t.Reached != nil:
 		why = t.Reached.Message
 	}

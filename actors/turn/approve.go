@@ -151,7 +151,7 @@ func (d *decision) retryUnknown(c *projections.CallState) error {
 	switch tool, defined := d.env.Definition.Tools[c.Tool]; {
 	case !defined:
 		return messages.Refuse(messages.Conflict, "call %q cannot run again: tool %q is not defined any more", c.ID, c.Tool)
-	case t.Held != "" || t.Exhausted() != "":
+	case t.Held != nil || t.Exhausted() != "":
 		return messages.Refuse(messages.Conflict, "call %q cannot run again while turn %s is paused for another reason: resume it first", c.ID, t.ID)
 	case d.env.Leaving && tool.mustEnd():
 		return messages.Refuse(messages.Unavailable, "call %q cannot run again yet: its agent is changing hands; try again", c.ID)

@@ -71,7 +71,7 @@ var faults = []fault{
 	{"continue after an outcome that is not awaited", "(*decision).outcome",
 		`d.s.Last != n`, `d.s.Last >= n`},
 	{"start a call in a turn that a hook holds", "(*decision).stepCalls",
-		`&& t.Held == ""`, ``},
+		`&& t.Held == nil`, ``},
 	{"leave inputs that steer to a turn of their own", "(*decision).wantsAnotherCall",
 		`|| len(d.s.Inputs.Steered) > 0 && !d.endHooksWant(HookFinish)`, ``},
 	{"ask hooks again without end", "(*decision).stepModel",

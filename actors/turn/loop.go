@@ -54,15 +54,15 @@ func (d *decision) stepCalls(t *projections.TurnState) bool {
 		d.skipCalls()
 		return true
 	}
-	if c := d.startable(t); c != nil && t.Held == "" && t.Reached == nil {
+	if c := d.startable(t); c != nil && t.Held == nil && t.Reached == nil {
 		d.startTool(c, "")
 		return true
 	}
 	switch {
 	case t.UnderWay() > 0:
 		return false
-	case t.Held != "" && (t.HookAnswer == nil || d.endHooksWant(HookPause)):
-		d.pause(projections.PausedHook, t.Held+"; resume the turn to continue")
+	case t.Held != nil && (t.HookAnswer == nil || d.endHooksWant(HookPause)):
+		d.pause(projections.PausedHook, t.Held.String()+"; resume the turn to continue")
 	case t.Reached != nil && unstarted > 0:
 		d.pauseForLimit()
 	case t.Count(projections.CallRequested) > 0: // they are left to the agent's next owner

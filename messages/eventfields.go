@@ -78,6 +78,14 @@ func KindOf(ev Event) string {
 	return ""
 }
 
+// DispositionOf returns how the input was accepted that an event accepts; empty if it accepts none.
+func DispositionOf(ev Event) Disposition {
+	if e, v := structOf(ev); e != nil {
+		return Disposition(textIn(v, e.disposition))
+	}
+	return ""
+}
+
 // InputsOf returns the inputs that an event names.
 func InputsOf(ev Event) []string {
 	e, v := structOf(ev)

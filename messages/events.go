@@ -122,7 +122,7 @@ type eventEntry struct {
 	targets   sync.Pool // of *E, to decode into
 
 	// The struct's fields of these names; -1 where it has none.
-	turn, step, call, input, inputs, model, kind int
+	turn, step, call, input, inputs, model, kind, disposition int
 }
 
 // event returns the entry of type E. Its schema version is the number of its upcasters plus
@@ -135,6 +135,7 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 		turn: fieldOf(t, "Turn", reflect.String), step: fieldOf(t, "Step", reflect.Int), call: fieldOf(t, "Call", reflect.String),
 		input: fieldOf(t, "Input", reflect.String), inputs: fieldOf(t, "Inputs", reflect.Slice),
 		model: fieldOf(t, "Model", reflect.String), kind: fieldOf(t, "Kind", reflect.String),
+		disposition: fieldOf(t, "Disposition", reflect.String),
 	}
 }
 

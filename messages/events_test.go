@@ -69,7 +69,7 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// TurnOf, StepOf, CallOf, ModelOf, KindOf and InputsOf return the fields of any event.
+// TurnOf, StepOf, CallOf, ModelOf, KindOf, DispositionOf and InputsOf return the fields of any event.
 func TestFieldsOfEvents(t *testing.T) {
 	for name, ev := range samples() {
 		v := reflect.ValueOf(ev)
@@ -88,6 +88,7 @@ func TestFieldsOfEvents(t *testing.T) {
 		same("Call", CallOf(ev))
 		same("Model", ModelOf(ev))
 		same("Kind", KindOf(ev))
+		same("Disposition", DispositionOf(ev))
 		if _, one := v.Type().FieldByName("Input"); !one {
 			same("Inputs", InputsOf(ev))
 		}

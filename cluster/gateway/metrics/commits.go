@@ -39,10 +39,8 @@ func (m *Metrics) ofAgent(k *ofKind, e messages.Event) {
 	if c := k.events[e.EventType()]; c != nil {
 		c.Inc()
 	}
-	if in, ok := e.(messages.InputAccepted); ok {
-		if c := k.inputs[in.Disposition]; c != nil {
-			c.Inc()
-		}
+	if c := k.inputs[messages.DispositionOf(e)]; c != nil {
+		c.Inc()
 	}
 }
 

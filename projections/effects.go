@@ -28,6 +28,7 @@ type Effects struct {
 	origin
 	list []Effect
 	open []int // indexes in list of calls that may still change
+	size int   // bytes of arguments in list
 }
 
 // EffectsAfter returns the fold of what comes after open: calls without a final outcome, as
@@ -35,7 +36,7 @@ type Effects struct {
 func EffectsAfter(open []Effect) *Effects {
 	e := &Effects{list: slices.Clone(open)}
 	for i := range open {
-		e.open = append(e.open, i)
+		e.open, e.size = append(e.open, i), e.size+len(open[i].Arguments)
 	}
 	return e
 }
@@ -54,7 +55,7 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 		e.giveUp(x, func(*Effect) bool { return true })
 	default: // a hook may give a call other arguments
 		if c := e.find(x.Turn, x.Call); c != nil {
-			c.apply(x)
+			e.change(c, x)
 		}
 	}
 }
@@ -67,11 +68,21 @@ func (e *Effects) applyCall(x *event) {
 		e.list = append(e.list, Effect{N: x.n, At: x.at, ToolCall: ToolCall{Turn: x.Turn, ID: x.Call, Outcome: CallRequested}})
 		c = &e.list[len(e.list)-1]
 	}
-	if c.apply(x); c.Outcome.Final() {
+	if e.change(c, x); c.Outcome.Final() {
 		c.Output = beginning(c.Output, MaxPreview)
 		e.open = without(e.open, func(i *int) bool { return &e.list[*i] == c })
 	}
 }
+
+// change applies an event to a call of the list.
+func (e *Effects) change(c *Effect, x *event) {
+	e.size -= len(c.Arguments)
+	c.apply(x)
+	e.size += len(c.Arguments)
+}
+
+// Size returns how many bytes of arguments the list holds.
+func (e *Effects) Size() int { return e.size }
 
 // find returns a turn's call that has not ended, valid until the next change; nil if there is
 // none.

@@ -287,6 +287,13 @@ func checkStory(t *testing.T, a *all) {
 	if a.History.Size() != size {
 		t.Fatalf("size: got %d, want %d", a.History.Size(), size)
 	}
+	arguments := 0
+	for _, c := range a.Effects.List(messages.AgentID{}) {
+		arguments += len(c.Arguments)
+	}
+	if a.Effects.Size() != arguments {
+		t.Fatalf("bytes of arguments: got %d, want %d", a.Effects.Size(), arguments)
+	}
 	checkUsage(t, &a.Usage)
 }
 

@@ -51,7 +51,7 @@ type Batch struct {
 	agents map[messages.AgentID]*folding
 	shards map[int]Shard
 	frames int
-	size   int // bytes of arguments
+	size   int // bytes of arguments in its agents
 }
 
 // Batch begins a batch. Only one may be under way.
@@ -146,19 +146,11 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 	case frame.First <= f.last:
 		f.leftOut(b.s.logger, m, "a frame repeats events that were applied; the index leaves it out", "event", frame.First)
 	default:
+		before := f.effects.Size()
 		f.apply(frame)
-		b.hold(frame)
+		b.size += f.effects.Size() - before
 	}
 	return nil
-}
-
-// hold counts what a frame adds to the size of the batch.
-func (b *Batch) hold(frame *messages.Frame) {
-	for _, ev := range frame.Events {
-		if call, is := ev.(messages.ToolRequested); is {
-			b.size += len(call.Arguments)
-		}
-	}
 }
 
 // leftOut counts a frame that the index leaves out. It warns of the first one of each agent.
@@ -192,6 +184,7 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	f := newFolding(shard, c)
 	f.id, f.last, f.bad = id, messages.EventNumber(last), bad
 	b.agents[a] = f
+	b.size += f.effects.Size()
 	return f, nil
 }
 

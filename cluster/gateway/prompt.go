@@ -294,7 +294,7 @@ func (s *streaming) leave(ev messages.Event) {
 // ends says whether an event ends the input, and what its sender is told if
 // there is no answer.
 func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
-	if _, deleted := ev.(messages.AgentDeleted); deleted { // before its end could be told
+	if messages.Is(ev.EventType(), messages.EndsAgent) { // before its end could be told
 		return true, messages.Refuse(messages.Conflict, "the agent was deleted, and with it what came of the input")
 	}
 	inputs, _ := messages.Ended(ev)

@@ -71,9 +71,6 @@ func (e *DamageError) Error() string {
 // Unwrap gives the failed check.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Deleted is the type of the event that stands alone in the frame of a tombstone.
-const Deleted = "agent.deleted"
-
 // Ends reports whether the frame is a tombstone: nothing before it belongs to the agent.
 func Ends(f *messages.Frame) bool {
 	return len(f.Events) == 1 && messages.Is(f.Events[0].EventType(), messages.EndsAgent)

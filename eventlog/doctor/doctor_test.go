@@ -80,7 +80,7 @@ type torn struct {
 func (l torn) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
 		for m, err := range l.Log.ReadShard(ctx, shard, after) {
-			purged := err == nil && m.Agent == l.agent && m.First > 3 && !slices.Contains(m.Types, eventlog.Deleted)
+			purged := err == nil && m.Agent == l.agent && m.First > 3 && !slices.Contains(m.Types, messages.AgentDeleted{}.EventType())
 			if !purged && !yield(m, err) {
 				return
 			}

@@ -131,7 +131,7 @@ var appending = map[string]func(*testing.T, Opened){
 		tail := appended(t, o.Log, Entry(t, a, eventlog.Tail{}, many...))
 		wantFrames(t, o.Log, a, tail.Frame)
 		s := readShard(t, o.Log, shardOf(t, o.Log, a), tail.Seq-1)
-		if past, want := s.past(t), []string{"agent.created", "command.noop"}; len(past) != 1 || !slices.Equal(past[0].Types, want) {
+		if past, want := s.past(t), []string{messages.AgentCreated{}.EventType(), messages.CommandNoop{}.EventType()}; len(past) != 1 || !slices.Equal(past[0].Types, want) {
 			t.Errorf("its types are %v, want %v", past, want)
 		}
 		s.end(t)

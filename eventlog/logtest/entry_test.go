@@ -35,11 +35,6 @@ func TestCheckNamesThePlace(t *testing.T) {
 	}
 }
 
-// buried is the event of a tombstone.
-type buried struct{}
-
-func (buried) EventType() string { return eventlog.Deleted }
-
 // A tombstone may be the first frame that is left; nothing else may be, and a
 // tombstone with a tail before it must follow that tail.
 func TestCheckTombstones(t *testing.T) { // A108
@@ -61,7 +56,7 @@ func TestCheckTombstones(t *testing.T) { // A108
 		{"behind another frame", tail, func(f *messages.Frame) { f.Prev = "another" }, false},
 	} {
 		f := *logtest.Entry(t, a, tail).Frame
-		f.Events = []messages.Event{buried{}}
+		f.Events = []messages.Event{messages.AgentDeleted{}}
 		c.spoil(&f)
 		err := eventlog.Check(c.behind, eventlog.Recorded{Agent: a, Seq: 9, Frame: &f})
 		if (err == nil) != c.good {

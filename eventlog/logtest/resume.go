@@ -182,20 +182,9 @@ var purging = map[string]func(*testing.T, Opened){
 	},
 }
 
-// buried is the event of a tombstone, for a suite that does not fold it.
-type buried struct{}
-
-// EventType is that of a tombstone.
-func (buried) EventType() string { return eventlog.Deleted }
-
 func tombstone(t *testing.T, a messages.AgentID, tail eventlog.Tail) eventlog.Entry {
 	t.Helper()
-	e := Entry(t, a, tail)
-	e.Frame.Events = []messages.Event{buried{}}
-	if _, err := messages.EncodeFrame(a, e.Frame); err != nil {
-		t.Skip(err)
-	}
-	return Encode(t, e)
+	return Entry(t, a, tail, messages.AgentDeleted{})
 }
 
 // behindLast is the last of the tails, or that of a new agent.

@@ -99,7 +99,7 @@ func stateLine(s eventlog.Summary) string {
 const failed = "failed:"
 
 // IsTombstone reports whether a message's headers are those of a tombstone.
-func IsTombstone(h nats.Header) bool { return h.Get(headerEvents) == eventlog.Deleted }
+func IsTombstone(h nats.Header) bool { return messages.Is(h.Get(headerEvents), messages.EndsAgent) }
 
 // heading is what a frame's headers say.
 type heading struct {

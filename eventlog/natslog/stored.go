@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -69,7 +68,7 @@ func onRecord(s messages.Subjects, newest map[string][]byte) map[string]evidence
 // EndsStored reports whether a message of the log as a server stores it is a tombstone, by
 // its headers.
 func EndsStored(header []byte) bool {
-	if !bytes.Contains(header, []byte(eventlog.Deleted)) {
+	if !bytes.Contains(header, []byte(messages.AgentDeleted{}.EventType())) {
 		return false
 	}
 	h, err := nats.DecodeHeadersMsg(header)

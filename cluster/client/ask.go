@@ -263,12 +263,17 @@ func (s *asking) facts(data []byte) (more bool, err error) {
 		}
 		s.last = e.N
 		s.progress()
-		s.partial = s.partial && e.Type != "model.completed" && e.Type != "turn.paused"
+		s.partial = s.partial && !endsCall(messages.TraitsOf(e.Type))
 		if !s.give(e) {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// endsCall reports whether no model call of the turn is under way after an event with the traits.
+func endsCall(t messages.Trait) bool {
+	return t&messages.HoldsTurn != 0 || t&messages.EndsModelCall != 0 && t&messages.Summarizes == 0
 }
 
 func piece(chunkType string, data json.RawMessage) (e Event, err error) {

@@ -164,7 +164,7 @@ func (l *Load) send(s *sent, asks bool) error {
 		l.ack(s)
 		l.w.book.show(s.agent, e)
 		if e.Terminal() {
-			if want := Output(s.id, s.plan); e.Type == "turn.completed" && e.Output != want {
+			if want := Output(s.id, s.plan); e.Type == (messages.TurnCompleted{}).EventType() && e.Output != want {
 				l.w.book.write(func() { l.w.book.fault("input %s was answered %q, want %q", s.id, e.Output, want) })
 			}
 			return nil

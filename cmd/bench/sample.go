@@ -67,7 +67,7 @@ func ask(ctx context.Context, c *client.Client, a messages.AgentID) error {
 			end = ev.Type
 		}
 	}
-	if end != "turn.completed" {
+	if end != (messages.TurnCompleted{}).EventType() {
 		return fmt.Errorf("ask %s: its turn ended with %q", a, end)
 	}
 	return nil

@@ -121,7 +121,7 @@ func (t *turn) learn(ev client.Event) {
 		if ev.Question != nil && !t.settled[callOf(*ev.Question)] {
 			t.offered = append(t.offered, *ev.Question)
 		}
-	case "approval.requested":
+	case messages.ApprovalRequested{}.EventType():
 		e := raw[messages.ApprovalRequested](ev.Data)
 		w := projections.Waiting{
 			Call: e.Call, Turn: e.Turn, Tool: e.Tool, Kind: messages.WaitApproval, Reason: e.Reason,
@@ -131,16 +131,16 @@ func (t *turn) learn(ev client.Event) {
 			w.ExpiresAt = *e.ExpiresAt
 		}
 		t.known[placeOf(w)] = w
-	case "approval.granted", "approval.denied":
+	case messages.ApprovalGranted{}.EventType(), messages.ApprovalDenied{}.EventType():
 		e := raw[messages.ApprovalGranted](ev.Data) // both have turn and call
 		t.decided(e.Turn, e.Call)
-	case "child.settled":
+	case messages.ChildSettled{}.EventType():
 		if s := raw[messages.ChildSettled](ev.Data); s.Refused != "" && !t.app.json() {
 			t.app.note("a decision about call %s of %s had no effect: %s", projections.Printable(string(s.Waits), 64), short(s.Agent), projections.Printable(s.Message, 0))
 		}
-	case "turn.paused":
+	case messages.TurnPaused{}.EventType():
 		t.rests = ev.Turn
-	case "turn.resumed", "turn.completed", "turn.failed", "turn.aborted":
+	case messages.TurnResumed{}.EventType(), messages.TurnCompleted{}.EventType(), messages.TurnFailed{}.EventType(), messages.TurnAborted{}.EventType():
 		t.rests = ""
 	}
 }

@@ -165,7 +165,9 @@ func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, 
 
 // heardBelow says that an agent below has told what it waits for now, or that
 // the turn goes on.
-func (t *turn) heardBelow(ev client.Event) bool { return t.rests == "" || ev.Type == "child.waiting" }
+func (t *turn) heardBelow(ev client.Event) bool {
+	return t.rests == "" || ev.Type == messages.ChildWaiting{}.EventType()
+}
 
 // question asks until the answer can be read. An empty line means that there is
 // none.

@@ -98,7 +98,7 @@ func (t *turn) somebody(ctx context.Context) error {
 
 func (t *turn) event(ctx context.Context, ev client.Event) error {
 	// While the input waits for its turn, the pauses of those before it are told.
-	others := (ev.Type == "turn.paused" || ev.Type == "turn.resumed") && ev.Turn != t.seen
+	others := messages.Is(ev.Type, messages.HoldsTurn) && ev.Turn != t.seen
 	if ev.Turn != "" && !others {
 		t.seen = ev.Turn
 	}
@@ -106,36 +106,36 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		return err
 	}
 	switch ev.Type {
-	case "input.accepted":
+	case messages.InputAccepted{}.EventType():
 		if how := raw[messages.InputAccepted](ev.Data).Disposition; how != messages.Started {
 			return t.behind(ctx, how)
 		}
-	case "input.cancelled":
+	case messages.InputCancelled{}.EventType():
 		return t.gone("cancelled", raw[messages.InputCancelled](ev.Data).Reason)
-	case "input.dropped":
+	case messages.InputDropped{}.EventType():
 		e := raw[messages.InputDropped](ev.Data)
 		return t.gone("dropped by "+e.By, e.Reason)
-	case "turn.started":
+	case messages.TurnStarted{}.EventType():
 		e := raw[messages.TurnStarted](ev.Data)
 		t.limit = limit{limits: e.Limits.Raise(messages.Limits{MaxSteps: e.MaxSteps})}
-	case "budget.exhausted":
+	case messages.BudgetExhausted{}.EventType():
 		if t.limit.scope = raw[messages.BudgetExhausted](ev.Data).Scope; t.limit.scope == "agent" {
 			t.limit.limits = messages.Limits{}
 		}
-	case "turn.paused":
+	case messages.TurnPaused{}.EventType():
 		e := raw[messages.TurnPaused](ev.Data)
 		if others {
 			return t.stuckBehind(ctx, e, messages.Queued)
 		}
 		return t.paused(ctx, e)
-	case "turn.completed":
+	case messages.TurnCompleted{}.EventType():
 		if finish := raw[messages.TurnCompleted](ev.Data).Finish; finish != "" && !t.app.json() {
 			t.endLine()
 			t.app.note("· %s", cmp.Or(unfinished[finish], "the answer ended with "+safe(finish)))
 		}
-	case "turn.failed":
+	case messages.TurnFailed{}.EventType():
 		return t.failed(raw[messages.TurnFailed](ev.Data))
-	case "turn.aborted":
+	case messages.TurnAborted{}.EventType():
 		e := raw[messages.TurnAborted](ev.Data)
 		t.aborted = true
 		if e.Reason == e.By { // such as clear: it says no more
@@ -170,7 +170,7 @@ func (t *turn) show(ev client.Event) error {
 		}
 	case t.app.verbose:
 		t.remark(ev)
-	case ev.Type == "tool.started" && isTerminal(t.app.err):
+	case ev.Type == messages.ToolStarted{}.EventType() && isTerminal(t.app.err):
 		t.remark(ev)
 	}
 	return nil

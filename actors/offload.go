@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // DefaultMaxPayload is the largest payload that is stored if Config.MaxPayload is zero, in bytes.
@@ -62,7 +63,7 @@ func (a *agent) offloadAnswer(ctx context.Context, o *turn.ModelAnswered, more i
 		return nil
 	}
 	o.Items = copyItems(o.Items)
-	text, last := answerText(o.Items)
+	text, last := projections.AnswerText(o.Items)
 	stored, err := a.rt.blobs.putLargest(ctx, a.id, a.epoch, payloads(o.Items), fits)
 	if err != nil || stored == 0 || !last || text == "" {
 		return err
@@ -104,21 +105,6 @@ func withoutRefs(items []messages.Item) []messages.Item {
 
 // valid returns s with bad bytes replaced, for what must be UTF-8.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// answerText returns the text that a turn would answer with, and whether the items ask for
-// nothing more.
-func answerText(items []messages.Item) (answer string, last bool) {
-	var text []string
-	for _, item := range items {
-		switch item.Type {
-		case messages.ItemCall:
-			return "", false
-		case messages.ItemMessage, messages.ItemRefusal:
-			text = append(text, item.Content.Text())
-		}
-	}
-	return strings.Join(text, "\n"), true
-}
 
 // payload is a field that may be stored as a blob.
 type payload struct {

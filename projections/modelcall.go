@@ -2,7 +2,6 @@ package projections
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -93,33 +92,6 @@ func (m *PendingModel) shortened() {
 		m.Refused = Refusal{}
 	}
 	m.Failures, m.Shortened = 0, true
-}
-
-// Output is what a turn answers: a text, or the blob that holds it.
-type Output struct {
-	Text string
-	// Blob is nil if Text is the answer.
-	Blob *messages.Blob
-	// Finish is that of turn.completed.
-	Finish string
-}
-
-// answerOf returns the text of an answer that asks for nothing more; nil if it does.
-func answerOf(ev messages.ModelCompleted) *Output {
-	var text []string
-	for i := range ev.Items {
-		item := &ev.Items[i]
-		if item.Type == messages.ItemCall {
-			return nil
-		}
-		if item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal {
-			text = append(text, item.Content.Text())
-		}
-	}
-	if ev.Blob != nil {
-		return &Output{Blob: ev.Blob, Finish: UnusualFinish(ev.Finish)}
-	}
-	return &Output{Text: strings.Join(text, "\n"), Finish: UnusualFinish(ev.Finish)}
 }
 
 // UnusualFinish returns finish unless that is how answers ordinarily end.

@@ -144,10 +144,9 @@ type streaming struct {
 	// partial, are left out, for the caller came in the middle of it and is told
 	// its text as a whole.
 	asked, partial messages.CallID
-	// said is the turn's newest text, of its model or of a hook; answer says that
-	// it may be what the turn answers.
-	said   answered
-	answer bool
+	// said is what the turn answers if nothing follows, by its newest text, of its model or of
+	// a hook. Nil: more follows.
+	said *projections.Output
 	// lost is how many bytes of the text at hand are lost or damaged, err why it cannot be
 	// read now.
 	lost int64

@@ -2,59 +2,37 @@ package gateway
 
 import (
 	"hash/maphash"
-	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // text streams what an event of the turn holds of its answer.
 func (s *streaming) text(f fact) {
-	switch ev := f.ev.(type) {
-	case messages.ModelRequested:
-		s.asked = ev.Call
-	case messages.ModelCompleted:
-		s.said, s.answer = answered{textOf(ev), ev.Blob}, !calls(ev)
+	switch text := projections.StreamedBy(f.ev); text.Kind {
+	case projections.StreamBegins:
+		s.asked = messages.CallOf(f.ev)
+	case projections.StreamCut, projections.StreamRepeated:
+		s.cut(text.Kind == projections.StreamRepeated)
+	case projections.StreamEnds:
+		s.said = text.Answer
 		if f.n > s.after {
-			s.rest(ev)
+			s.rest(messages.CallOf(f.ev), text.Text)
 			if s.brief {
 				s.to.seen(f.n)
 			}
 		}
-	case messages.HookDecided:
-		if ev.Answer != "" {
-			s.said, s.answer = answered{text: ev.Answer}, true
-			s.say(f.n, s.said)
+	case projections.StreamReplaced:
+		s.said = text.Answer
+		s.say(f.n, text.Answer)
+	case projections.StreamAnswered:
+		if s.said == nil || !s.said.Same(text.Answer) { // such as the result of a tool that ends the turn
+			s.say(f.n, text.Answer)
 		}
-	case messages.TurnCompleted:
-		if out := (answered{ev.Output, ev.Blob}); !s.answer || !s.said.equal(out) { // such as the result of a tool that ends the turn
-			s.say(f.n, out)
-		}
-	case messages.ModelFailed:
-		s.cut(ev.RetryAt != nil)
-	case messages.ModelRestarted:
-		s.cut(true)
 	}
 }
-
-// answered is a text that a turn may answer with. One that is kept as a blob is not held.
-type answered struct {
-	text string
-	blob *messages.Blob // nil: it is text
-}
-
-func (a answered) equal(b answered) bool {
-	if a.blob == nil || b.blob == nil {
-		return a.blob == b.blob && plain(a.text) == plain(b.text)
-	}
-	return a.blob.SHA256 == b.blob.SHA256
-}
-
-// plain is a text without line breaks: parts of an answer are joined by them
-// here and not there.
-func plain(text string) string { return strings.ReplaceAll(text, "\n", "") }
 
 // shownText is a text that was streamed in pieces. Only its size and a hash are kept. The
 // zero value is empty.
@@ -87,16 +65,16 @@ func (s *streaming) speak(kind, text string) (sent bool) {
 
 // say streams a text that no model has said, unless the caller knows of the
 // event.
-func (s *streaming) say(n messages.EventNumber, a answered) {
-	if n <= s.after || a.blob == nil && a.text == "" {
+func (s *streaming) say(n messages.EventNumber, a *projections.Output) {
+	if n <= s.after || a.Blob == nil && a.Text == "" {
 		return
 	}
 	s.tell()
-	if a.blob == nil {
-		s.speak("response", a.text)
+	if a.Blob == nil {
+		s.speak("response", a.Text)
 		return
 	}
-	s.blob(*a.blob, func(piece string) bool { return s.speak("response", piece) })
+	s.blob(*a.Blob, func(piece string) bool { return s.speak("response", piece) })
 }
 
 // blob gives each the text of a blob in pieces, until it returns false; then more is false.
@@ -146,36 +124,13 @@ func (s *streaming) delta(d actors.Delta) (more bool) {
 	return true
 }
 
-// calls says whether a model's answer asks for tools: then it is not the turn's.
-func calls(ev messages.ModelCompleted) bool {
-	return slices.ContainsFunc(ev.Items, func(item messages.Item) bool { return item.Type == messages.ItemCall })
-}
-
-// textOf is the text of a model's answer, without what is kept as blobs.
-func textOf(ev messages.ModelCompleted) string {
-	var text strings.Builder
-	for _, item := range ev.Items {
-		if isText(item) {
-			text.WriteString(item.Content.Text())
-		}
-	}
-	return text.String()
-}
-
-func isText(item messages.Item) bool {
-	return item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal
-}
-
 // pour gives each the text of a model's answer in pieces, until it returns false; then more
 // is false. Those that are kept as blobs are read meanwhile.
-func (s *streaming) pour(ev messages.ModelCompleted, each func(piece string) bool) (more bool) {
-	for _, item := range ev.Items {
-		if !isText(item) {
-			continue
-		}
+func (s *streaming) pour(parts []messages.Content, each func(piece string) bool) (more bool) {
+	for _, content := range parts {
 		between := ""
-		for _, p := range item.Content {
-			if p.Type != "text" && len(item.Content) > 1 {
+		for _, p := range content {
+			if p.Type != "text" && len(content) > 1 {
 				continue
 			}
 			if text := between + p.Text; text != "" && !each(text) {
@@ -192,9 +147,9 @@ func (s *streaming) pour(ev messages.ModelCompleted, each func(piece string) boo
 
 // rest streams what a call's answer holds beyond what was streamed of it: all
 // of it, if the model does not stream.
-func (s *streaming) rest(ev messages.ModelCompleted) {
+func (s *streaming) rest(call messages.CallID, parts []messages.Content) {
 	shown := s.shown
-	if s.call != ev.Call {
+	if s.call != call {
 		shown = shownText{}
 	}
 	s.shown, s.call = shownText{}, ""
@@ -207,7 +162,7 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 	same := shown.size == 0
 	read := int64(0)
 	s.lost = 0
-	s.pour(ev, func(piece string) bool {
+	s.pour(parts, func(piece string) bool {
 		read += int64(len(piece))
 		if !same {
 			n := min(len(piece), shown.size-again.size)
@@ -223,7 +178,7 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 	})
 	if all := s.lost > 0 && int64(shown.size) >= read+s.lost; !same && s.err == nil && !all { // pieces were dropped: the caller did not keep up
 		if speak("\n[a part was lost; the whole answer again]\n") {
-			s.pour(ev, speak)
+			s.pour(parts, speak)
 		}
 	}
 }

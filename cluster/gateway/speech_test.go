@@ -86,6 +86,23 @@ func TestAnswerIsStreamedOnce(t *testing.T) {
 	}
 }
 
+// An answer of several items is streamed as it came, and not again at the turn's end, where its
+// items are lines of one text.
+func TestAnswerOfSeveralItems(t *testing.T) {
+	h := newHouse(t, nil)
+	caller := h.modelAsked()
+	h.delta("t1", "m1", "Sure.")
+	h.wrote(till, eventlog.Idle,
+		messages.ModelCompleted{Turn: "t1", Call: "m1", Items: []messages.Item{
+			messages.Text(messages.RoleAssistant, "Sure."), {Type: messages.ItemReasoning, Content: messages.TextContent("Hm.")},
+			{Type: messages.ItemRefusal, Role: messages.RoleAssistant, Content: messages.TextContent("No.")},
+		}},
+		messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "Sure.\nNo."})
+	if got := strings.Join(caller.texts(), "|"); got != "Sure.|No." {
+		t.Errorf("got %q, want Sure.|No.", got)
+	}
+}
+
 // texts is what the caller is shown up to the end of the stream.
 func (c *caller) texts() []string {
 	c.h.t.Helper()

@@ -203,6 +203,6 @@ func TestAnswersThatNoModelGave(t *testing.T) {
 	d = h.next()
 	n = h.wrote(till, eventlog.Running, accepted("u7", messages.Started, "t8"), messages.TurnStarted{Turn: "t8", Inputs: []string{"u7"}})
 	d.answers <- messages.Answer{N: n}
-	h.wrote(till, eventlog.Idle, messages.HookDecided{Turn: "t8", Hook: "guard", Decision: "finish", Answer: "Not\ntoday."}, messages.TurnCompleted{Turn: "t8", Inputs: []string{"u7"}, Output: "Nottoday."})
+	h.wrote(till, eventlog.Idle, messages.HookDecided{Turn: "t8", Hook: "guard", Decision: "finish", Answer: "Not\ntoday."}, messages.TurnCompleted{Turn: "t8", Inputs: []string{"u7"}, Output: "Not\ntoday."})
 	c.hears("input.accepted turn.started", `response "Not\ntoday."`, "hook.decided turn.completed", "end")
 }

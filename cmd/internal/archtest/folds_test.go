@@ -60,8 +60,6 @@ func TestFoldsBite(t *testing.T) {
 
 // switches are the files outside of projections that may switch over events.
 var switches = map[string]string{
-	"cluster/gateway/speech.go": "turns the events of one turn into the deltas of a stream",
-
 	"cluster/clustertest/proof.go":  "judges a log without the code that it judges",
 	"cluster/clustertest/stored.go": "judges a log without the code that it judges",
 	"cluster/clustertest/times.go":  "measures a log without the code that it measures",

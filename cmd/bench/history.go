@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 )
 
@@ -39,16 +40,14 @@ func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (tu
 		MaxSteps: actors.DefaultMaxSteps, MaxQueue: actors.DefaultMaxQueue, MaxAttempts: actors.DefaultMaxAttempts,
 		Parallel: actors.DefaultParallel, Tools: map[string]turn.Tool{toolName: {OnUnknown: echo.Spec().OnUnknown}},
 	}
+	var life projections.Life
 	for rec, err := range log.Read(ctx, a, 1) {
 		if err != nil {
 			return def, err
 		}
-		for _, ev := range rec.Frame.Events {
-			if c, ok := ev.(messages.AgentConfigured); ok {
-				def.Digest = c.Definition
-			}
-		}
+		projections.Fold(rec.Frame, 0, &life)
 	}
+	def.Digest = life.Definition
 	if def.Digest == "" {
 		return def, fmt.Errorf("the log of %s tells of no definition", a)
 	}

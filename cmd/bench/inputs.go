@@ -101,15 +101,20 @@ func ended(ctx context.Context, facts <-chan *nats.Msg) error {
 		select {
 		case m := <-facts:
 			switch {
-			case bytes.Contains(m.Data, []byte(`"type":"turn.completed"`)):
+			case isFact(m.Data, messages.TurnCompleted{}):
 				return nil
-			case !bytes.Contains(m.Data, []byte(`"type":"input.accepted"`)):
+			case !isFact(m.Data, messages.InputAccepted{}):
 				return fmt.Errorf("an input was answered with %s", m.Data)
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// isFact reports whether data is a fact of the type of ev, in JSON.
+func isFact(data []byte, ev messages.Event) bool {
+	return bytes.Contains(data, []byte(`"type":"`+ev.EventType()+`"`))
 }
 
 // inboxAlone publishes inputs for n agents and takes them out of the stream

@@ -107,6 +107,21 @@ func TestCallsOfModels(t *testing.T) {
 	wants(t, m, `reprise_agents_fenced_total 1`, `reprise_partition_moves_total{direction="lost"} 1`)
 }
 
+// Inputs are counted by how they were accepted; other events of an input count for none.
+func TestAcceptedInputs(t *testing.T) {
+	m := newMetrics(actors.Definition{Kind: "assistant", Model: "p/big"})
+	var events []messages.Event
+	for _, d := range []messages.Disposition{messages.Started, messages.Queued, messages.Queued, messages.Steered} {
+		events = append(events, messages.InputAccepted{Disposition: d})
+	}
+	m.Observer(&heard{}).Committed(actors.Commit{Agent: a, Frame: &messages.Frame{Events: append(events, messages.InputCancelled{})}})
+	wants(t, m,
+		`reprise_inputs_accepted_total{disposition="started",kind="assistant"} 1`,
+		`reprise_inputs_accepted_total{disposition="queued",kind="assistant"} 2`,
+		`reprise_inputs_accepted_total{disposition="steered",kind="assistant"} 1`,
+	)
+}
+
 // Kinds and models that the configuration does not have share one label.
 func TestLabelsAreBounded(t *testing.T) {
 	m := newMetrics(actors.Definition{Kind: "assistant", Model: "p/big"})

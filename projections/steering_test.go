@@ -376,3 +376,31 @@ func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 		t.Errorf("resumed turn: got %+v, want it running without a reason", got)
 	}
 }
+
+// What a parent learns of a turn that a hook holds names the hook and its reason, until the turn is
+// resumed.
+func TestHeldTurnsNameTheirHook(t *testing.T) { // A40, A61
+	for reason, want := range map[string]string{
+		"":        "hook: hook guard asked for a person",
+		"too old": "hook: hook guard asked for a person: too old",
+	} {
+		var w Work
+		for i, ev := range []messages.Event{
+			started("t1", "u1"),
+			messages.HookDecided{Turn: "t1", Hook: "guard", Point: PointTurnStart, Decision: string(HookPause), Reason: reason},
+			messages.TurnPaused{Turn: "t1", Reason: PausedHook},
+		} {
+			w.Apply(messages.EventNumber(i+1), ev)
+		}
+		if held := w.Turn.Held; held == nil || *held != (Hold{"guard", reason}) {
+			t.Errorf("held by %+v, want guard with reason %q", held, reason)
+		}
+		list, _ := w.Waits(messages.AgentID{})
+		if len(list) != 1 || list[0].Kind != messages.WaitPaused || list[0].Reason != want {
+			t.Errorf("waits: got %+v, want reason %q", list, want)
+		}
+		if w.Apply(4, messages.TurnResumed{Turn: "t1"}); w.Turn.Held != nil {
+			t.Errorf("held by %+v after the turn was resumed", w.Turn.Held)
+		}
+	}
+}

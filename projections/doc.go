@@ -2,7 +2,9 @@
 // the turns, the list of agents, what each event of a log changed. Delete any, replay, and the
 // same answer returns.
 //
-// Each fact has one fold, and no other package interprets events for it. The state of the
+// Each fact has one fold, and no other package interprets events for it: others ask for traits
+// and fields of events, or for what this package reads from them. Exceptions are tests that judge
+// a log, and commands that show single events; the architecture test lists them. The state of the
 // turn machine is composed of [Work], [Life], [Decisions], [History] and [State]; show,
 // approvals and timers are renderings of the same types. The lists of all turns ([Turns]) and
 // tool calls ([Effects]) apply the events of one turn or call with the same code as the

@@ -85,6 +85,9 @@ type ChildSpawned struct {
 	Detached bool `json:"detached,omitempty"`
 }
 
+// EventType returns "child.spawned".
+func (ChildSpawned) EventType() string { return "child.spawned" }
+
 // ChildWaiting records what a child waits for. It replaces an earlier list.
 type ChildWaiting struct {
 	Turn  TurnID `json:"turn"`
@@ -99,6 +102,9 @@ type ChildWaiting struct {
 	Busy bool `json:"busy,omitempty"`
 }
 
+// EventType returns "child.waiting".
+func (ChildWaiting) EventType() string { return "child.waiting" }
+
 // ChildResumed records that a child no longer waits.
 type ChildResumed struct {
 	Turn  TurnID      `json:"turn"`
@@ -106,6 +112,9 @@ type ChildResumed struct {
 	Child string      `json:"child"`
 	N     EventNumber `json:"n"`
 }
+
+// EventType returns "child.resumed".
+func (ChildResumed) EventType() string { return "child.resumed" }
 
 // ChildDecided records a person's decision about a waiting call of a descendant. A later
 // child.settled reports whether it had its effect.
@@ -130,6 +139,9 @@ type ChildDecided struct {
 	Person *Person `json:"person,omitempty"`
 }
 
+// EventType returns "child.decided".
+func (ChildDecided) EventType() string { return "child.decided" }
+
 // ChildSettled records the outcome of a forwarded decision. It has no effect if the call was
 // decided elsewhere, or no longer waited.
 type ChildSettled struct {
@@ -150,6 +162,9 @@ type ChildSettled struct {
 	ID      string `json:"id"`
 }
 
+// EventType returns "child.settled".
+func (ChildSettled) EventType() string { return "child.settled" }
+
 // ChildCompleted records that a child has answered. The answer is in the call's
 // tool.completed.
 type ChildCompleted struct {
@@ -159,6 +174,9 @@ type ChildCompleted struct {
 	N     EventNumber `json:"n"`
 	Used  `json:",inline"`
 }
+
+// EventType returns "child.completed".
+func (ChildCompleted) EventType() string { return "child.completed" }
 
 // ChildFailed records that a child has ended without an answer.
 type ChildFailed struct {
@@ -173,6 +191,9 @@ type ChildFailed struct {
 	Used    `json:",inline"`
 }
 
+// EventType returns "child.failed".
+func (ChildFailed) EventType() string { return "child.failed" }
+
 // ChildAborted records that a call no longer waits for its child, which is to stop.
 type ChildAborted struct {
 	Turn   TurnID `json:"turn"`
@@ -181,6 +202,9 @@ type ChildAborted struct {
 	Input  string `json:"input"`
 	Reason string `json:"reason"`
 }
+
+// EventType returns "child.aborted".
+func (ChildAborted) EventType() string { return "child.aborted" }
 
 // ChildStopped records that an aborted child has ended, and what it has used.
 type ChildStopped struct {
@@ -193,6 +217,9 @@ type ChildStopped struct {
 	Used `json:",inline"`
 }
 
+// EventType returns "child.stopped".
+func (ChildStopped) EventType() string { return "child.stopped" }
+
 // ChildReported is an event of a child: reports about a task, up to that as of event Upto, are
 // stored for its parent.
 type ChildReported struct {
@@ -201,6 +228,9 @@ type ChildReported struct {
 	What  ReportWhat  `json:"what"`
 }
 
+// EventType returns "child.reported".
+func (ChildReported) EventType() string { return "child.reported" }
+
 // InputRecalled records that a parent has cancelled an input that has not arrived. The input
 // is refused when it arrives.
 type InputRecalled struct {
@@ -208,3 +238,6 @@ type InputRecalled struct {
 	Parent Parent `json:"parent"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// EventType returns "input.recalled".
+func (InputRecalled) EventType() string { return "input.recalled" }

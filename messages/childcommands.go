@@ -12,6 +12,9 @@ type Task struct {
 	Parent  Parent  `json:"parent"`
 }
 
+// CommandType returns "task".
+func (Task) CommandType() string { return "task" }
+
 // CancelChild cancels a task: its turn is aborted if it runs, its input is cancelled if it waits,
 // and refused if it has not arrived.
 type CancelChild struct {
@@ -21,6 +24,9 @@ type CancelChild struct {
 	Parent Parent `json:"parent"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// CommandType returns "cancel_child".
+func (CancelChild) CommandType() string { return "cancel_child" }
 
 // Report is the state of a child, for its parent.
 type Report struct {
@@ -48,6 +54,9 @@ type Report struct {
 	Used `json:",inline"`
 }
 
+// CommandType returns "report".
+func (Report) CommandType() string { return "report" }
+
 // DecisionEffect is the outcome of a forwarded decision, for the agent that has forwarded it.
 type DecisionEffect struct {
 	ID string `json:"id"`
@@ -58,6 +67,9 @@ type DecisionEffect struct {
 	Refused Code        `json:"refused,omitempty"`
 	Message string      `json:"message,omitempty"`
 }
+
+// CommandType returns "decision_effect".
+func (DecisionEffect) CommandType() string { return "decision_effect" }
 
 // ReportWhat is the kind of a Report.
 type ReportWhat string

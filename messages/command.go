@@ -42,6 +42,9 @@ type Input struct {
 	Schedule `json:",inline"`
 }
 
+// CommandType returns "input".
+func (Input) CommandType() string { return "input" }
+
 // InputOptions override the definition for the turn that the input starts. They have no
 // effect on an input that steers another turn. Zero values leave the definition's.
 type InputOptions struct {
@@ -61,6 +64,9 @@ type Interrupt struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// CommandType returns "interrupt".
+func (Interrupt) CommandType() string { return "interrupt" }
+
 // Abort cancels the running turn without a note.
 type Abort struct {
 	ID string `json:"id"`
@@ -69,12 +75,18 @@ type Abort struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// CommandType returns "abort".
+func (Abort) CommandType() string { return "abort" }
+
 // Clear aborts the running turn, drops the queue and takes history, state and
 // remembered decisions back to what they were when the agent was created.
 type Clear struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// CommandType returns "clear".
+func (Clear) CommandType() string { return "clear" }
 
 // Cancel takes back what has not run. Exactly one of Input, Timer and All is set.
 type Cancel struct {
@@ -88,6 +100,9 @@ type Cancel struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// CommandType returns "cancel".
+func (Cancel) CommandType() string { return "cancel" }
+
 // Resume resumes a paused turn, or continues a failed one in a new turn.
 type Resume struct {
 	ID string `json:"id"`
@@ -99,6 +114,9 @@ type Resume struct {
 	AgentLimits Raised `json:"agent_limits,omitzero"`
 	Reason      string `json:"reason,omitempty"`
 }
+
+// CommandType returns "resume".
+func (Resume) CommandType() string { return "resume" }
 
 // Forwarded is what a decision has that an ancestor of the agent forwards. Other senders may not
 // set it. The zero value is that of a decision that comes from outside.
@@ -124,6 +142,9 @@ type Approve struct {
 	Forwarded `json:",inline"`
 }
 
+// CommandType returns "approve".
+func (Approve) CommandType() string { return "approve" }
+
 // Deny ends a call that waits for approval, with a text instead of a result.
 type Deny struct {
 	ID   string `json:"id"`
@@ -141,6 +162,9 @@ type Deny struct {
 	Forwarded `json:",inline"`
 }
 
+// CommandType returns "deny".
+func (Deny) CommandType() string { return "deny" }
+
 // DeniedText is what the model reads of a denial without a text.
 const DeniedText = "The user denied this call; it was not run."
 
@@ -150,6 +174,9 @@ type Forget struct {
 	Tool   string `json:"tool"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// CommandType returns "forget".
+func (Forget) CommandType() string { return "forget" }
 
 // Outcome is the outcome of a call, as a person decides it.
 type Outcome string
@@ -174,9 +201,15 @@ type Decide struct {
 	Forwarded `json:",inline"`
 }
 
+// CommandType returns "decide".
+func (Decide) CommandType() string { return "decide" }
+
 // SetState changes the agent's state by a JSON merge patch (RFC 7396).
 type SetState struct {
 	ID     string          `json:"id"`
 	Patch  json.RawMessage `json:"patch,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }
+
+// CommandType returns "set_state".
+func (SetState) CommandType() string { return "set_state" }

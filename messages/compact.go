@@ -19,6 +19,9 @@ type Compact struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// CommandType returns "compact".
+func (Compact) CommandType() string { return "compact" }
+
 func (c Compact) check() error {
 	switch {
 	case c.Keep < 0:
@@ -49,6 +52,9 @@ type CompactionRequested struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// EventType returns "compaction.requested".
+func (CompactionRequested) EventType() string { return "compaction.requested" }
+
 // CompactionFailed is one failed attempt at a summary. It leaves the history unchanged.
 type CompactionFailed struct {
 	Turn    TurnID `json:"turn,omitempty"`
@@ -66,6 +72,9 @@ type CompactionFailed struct {
 	Unknown bool `json:"unknown,omitempty"`
 	Tokens  int  `json:"tokens,omitempty"`
 }
+
+// EventType returns "compaction.failed".
+func (CompactionFailed) EventType() string { return "compaction.failed" }
 
 // HistoryCompacted replaces the history up to event Upto by one message. The events
 // themselves remain in the log.
@@ -92,3 +101,6 @@ type HistoryCompacted struct {
 	// summary could be made.
 	Reason string `json:"reason,omitempty"`
 }
+
+// EventType returns "history.compacted".
+func (HistoryCompacted) EventType() string { return "history.compacted" }

@@ -11,6 +11,9 @@ type Delete struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
+// CommandType returns "delete".
+func (Delete) CommandType() string { return "delete" }
+
 // AgentDeleted is an agent's tombstone, in a frame of its own. Everything stored
 // before it is removed, numbering continues after it, and ids used before are free again.
 type AgentDeleted struct {
@@ -18,6 +21,9 @@ type AgentDeleted struct {
 	// Upto is how far the removal goes in the streams beside the log.
 	Upto Extent `json:"upto,omitzero"`
 }
+
+// EventType returns "agent.deleted".
+func (AgentDeleted) EventType() string { return "agent.deleted" }
 
 // Extent is a position in each stream besides the log that stores data of agents. Data at
 // or below it was stored before the tombstone that records it; what the agent stores when

@@ -34,12 +34,18 @@ type AgentCreated struct {
 	Parent string `json:"parent,omitempty"`
 }
 
+// EventType returns "agent.created".
+func (AgentCreated) EventType() string { return "agent.created" }
+
 // AgentConfigured records that the agent follows another definition from this event on.
 type AgentConfigured struct {
 	Definition string `json:"definition"` // SHA-256 of the stored definition, hex
 	Model      string `json:"model"`
 	Reason     string `json:"reason,omitempty"`
 }
+
+// EventType returns "agent.configured".
+func (AgentConfigured) EventType() string { return "agent.configured" }
 
 // AgentActivated records that a new owner has taken over. Frames of a lower epoch after
 // this event are invalid.
@@ -50,6 +56,9 @@ type AgentActivated struct {
 	Node string `json:"node,omitempty"`
 	Host string `json:"host,omitempty"`
 }
+
+// EventType returns "agent.activated".
+func (AgentActivated) EventType() string { return "agent.activated" }
 
 // InputAccepted records that the agent has accepted an input, which will end with exactly
 // one terminal event.
@@ -67,6 +76,9 @@ type InputAccepted struct {
 	Parent *Parent `json:"parent,omitempty"`
 }
 
+// EventType returns "input.accepted".
+func (InputAccepted) EventType() string { return "input.accepted" }
+
 // InputRequeued records that a steered input, which no model call has seen, leaves its turn
 // and waits for one of its own.
 type InputRequeued struct {
@@ -75,11 +87,17 @@ type InputRequeued struct {
 	Reason string `json:"reason"`
 }
 
+// EventType returns "input.requeued".
+func (InputRequeued) EventType() string { return "input.requeued" }
+
 // InputCancelled ends an input that was taken back before any model saw it.
 type InputCancelled struct {
 	Input  string `json:"input"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// EventType returns "input.cancelled".
+func (InputCancelled) EventType() string { return "input.cancelled" }
 
 // InputDropped ends an input that was dropped before any model saw it.
 type InputDropped struct {
@@ -89,16 +107,25 @@ type InputDropped struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// EventType returns "input.dropped".
+func (InputDropped) EventType() string { return "input.dropped" }
+
 // AgentCleared resets history, state and remembered decisions to those of a new agent.
 type AgentCleared struct {
 	Reason string `json:"reason,omitempty"`
 }
+
+// EventType returns "agent.cleared".
+func (AgentCleared) EventType() string { return "agent.cleared" }
 
 // CommandNoop records that a command was applied and changed nothing.
 type CommandNoop struct {
 	Command string `json:"command"`
 	Reason  string `json:"reason"`
 }
+
+// EventType returns "command.noop".
+func (CommandNoop) EventType() string { return "command.noop" }
 
 // HookDecided is the decision of a hook.
 type HookDecided struct {
@@ -121,8 +148,14 @@ type HookDecided struct {
 	Arguments string `json:"arguments,omitempty"`
 }
 
+// EventType returns "hook.decided".
+func (HookDecided) EventType() string { return "hook.decided" }
+
 // StatePatched changes the state by a JSON merge patch (RFC 7396).
 type StatePatched struct {
 	Patch  json.RawMessage `json:"patch,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }
+
+// EventType returns "state.patched".
+func (StatePatched) EventType() string { return "state.patched" }

@@ -19,6 +19,9 @@ type ModelRequested struct {
 	ToolChoice string `json:"tool_choice,omitempty"`
 }
 
+// EventType returns "model.requested".
+func (ModelRequested) EventType() string { return "model.requested" }
+
 // ModelCompleted holds the answer of a model, every item in order.
 type ModelCompleted struct {
 	Turn  TurnID `json:"turn"`
@@ -36,6 +39,9 @@ type ModelCompleted struct {
 	// turn.completed. Nil: it is not, or the items refer to it.
 	Blob *Blob `json:"blob,omitempty"`
 }
+
+// EventType returns "model.completed".
+func (ModelCompleted) EventType() string { return "model.completed" }
 
 // Why an answer ended.
 const (
@@ -69,6 +75,9 @@ type ModelFailed struct {
 	Cost  Cost  `json:"cost_nanos,omitempty"`
 }
 
+// EventType returns "model.failed".
+func (ModelFailed) EventType() string { return "model.failed" }
+
 // ModelRestarted records that a call was lost with its process and is made again.
 type ModelRestarted struct {
 	Turn   TurnID `json:"turn"`
@@ -76,6 +85,9 @@ type ModelRestarted struct {
 	Call   CallID `json:"call"` // the lost one
 	Reason string `json:"reason"`
 }
+
+// EventType returns "model.restarted".
+func (ModelRestarted) EventType() string { return "model.restarted" }
 
 // ModelSwitched records that the rest of the turn uses another model, because one failed
 // permanently.
@@ -87,6 +99,9 @@ type ModelSwitched struct {
 	Reason string `json:"reason"`
 }
 
+// EventType returns "model.switched".
+func (ModelSwitched) EventType() string { return "model.switched" }
+
 // BudgetReserved reserves the estimate of what a model call uses.
 type BudgetReserved struct {
 	Turn   TurnID `json:"turn"`
@@ -94,6 +109,9 @@ type BudgetReserved struct {
 	Tokens int    `json:"tokens"`
 	Cost   Cost   `json:"cost_nanos,omitempty"`
 }
+
+// EventType returns "budget.reserved".
+func (BudgetReserved) EventType() string { return "budget.reserved" }
 
 // BudgetSettled replaces a reservation by what the call has used.
 type BudgetSettled struct {
@@ -107,6 +125,9 @@ type BudgetSettled struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
+// EventType returns "budget.settled".
+func (BudgetSettled) EventType() string { return "budget.settled" }
+
 // BudgetExhausted records that a limit was exceeded.
 type BudgetExhausted struct {
 	Turn TurnID `json:"turn"`
@@ -117,6 +138,9 @@ type BudgetExhausted struct {
 	Message string `json:"message"`
 }
 
+// EventType returns "budget.exhausted".
+func (BudgetExhausted) EventType() string { return "budget.exhausted" }
+
 // BudgetRaised records new limits set by a person. Zero values leave the old limit.
 type BudgetRaised struct {
 	Turn TurnID `json:"turn,omitempty"`
@@ -125,3 +149,6 @@ type BudgetRaised struct {
 	Limits Limits `json:"limits"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// EventType returns "budget.raised".
+func (BudgetRaised) EventType() string { return "budget.raised" }

@@ -20,6 +20,9 @@ type TimerSet struct {
 	Zone string `json:"tz,omitempty"`
 }
 
+// EventType returns "timer.set".
+func (TimerSet) EventType() string { return "timer.set" }
+
 // TimerFired records that a timer was due and has fired.
 type TimerFired struct {
 	Turn  TurnID `json:"turn"`
@@ -37,6 +40,9 @@ type TimerFired struct {
 	Reply string `json:"reply,omitempty"`
 }
 
+// EventType returns "timer.fired".
+func (TimerFired) EventType() string { return "timer.fired" }
+
 // TimerCancelled records that a timer will not fire.
 type TimerCancelled struct {
 	Turn  TurnID `json:"turn"`
@@ -52,3 +58,6 @@ type TimerCancelled struct {
 	Input string `json:"input,omitempty"`
 	Reply string `json:"reply,omitempty"`
 }
+
+// EventType returns "timer.cancelled".
+func (TimerCancelled) EventType() string { return "timer.cancelled" }

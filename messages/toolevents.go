@@ -23,6 +23,9 @@ type ToolRequested struct {
 	Arguments string `json:"arguments"`
 }
 
+// EventType returns "tool.requested".
+func (ToolRequested) EventType() string { return "tool.requested" }
+
 // ToolStarted records that a tool is about to run.
 type ToolStarted struct {
 	Turn TurnID `json:"turn"`
@@ -37,6 +40,9 @@ type ToolStarted struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
+// EventType returns "tool.started".
+func (ToolStarted) EventType() string { return "tool.started" }
+
 // ToolCompleted holds a call's result.
 type ToolCompleted struct {
 	Turn   TurnID `json:"turn"`
@@ -49,6 +55,9 @@ type ToolCompleted struct {
 	// holds it.
 	Blob *Blob `json:"blob,omitempty"`
 }
+
+// EventType returns "tool.completed".
+func (ToolCompleted) EventType() string { return "tool.completed" }
 
 // ToolFailed ends a call without a result. The model reads Message.
 type ToolFailed struct {
@@ -63,12 +72,18 @@ type ToolFailed struct {
 	By      string `json:"by,omitempty"`
 }
 
+// EventType returns "tool.failed".
+func (ToolFailed) EventType() string { return "tool.failed" }
+
 // ToolSkipped ends a call that did not run.
 type ToolSkipped struct {
 	Turn   TurnID `json:"turn"`
 	Call   CallID `json:"call"`
 	Reason string `json:"reason"`
 }
+
+// EventType returns "tool.skipped".
+func (ToolSkipped) EventType() string { return "tool.skipped" }
 
 // ToolUnknown records that it is unknown whether a call had its effect. A person must
 // decide.
@@ -78,12 +93,18 @@ type ToolUnknown struct {
 	Reason string `json:"reason"`
 }
 
+// EventType returns "tool.unknown".
+func (ToolUnknown) EventType() string { return "tool.unknown" }
+
 // ToolDenied ends a call that was not approved. The model reads Message.
 type ToolDenied struct {
 	Turn    TurnID `json:"turn"`
 	Call    CallID `json:"call"`
 	Message string `json:"message"`
 }
+
+// EventType returns "tool.denied".
+func (ToolDenied) EventType() string { return "tool.denied" }
 
 // ToolFlagged records that a call repeats an earlier call of the turn, of a tool that does
 // not only read.
@@ -95,6 +116,9 @@ type ToolFlagged struct {
 	Of     CallID `json:"of"`
 	Reason string `json:"reason"`
 }
+
+// EventType returns "tool.flagged".
+func (ToolFlagged) EventType() string { return "tool.flagged" }
 
 // ApprovalRequested records that a call waits for a person's approval.
 type ApprovalRequested struct {
@@ -110,6 +134,9 @@ type ApprovalRequested struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
+// EventType returns "approval.requested".
+func (ApprovalRequested) EventType() string { return "approval.requested" }
+
 // ApprovalGranted records that a call may run.
 type ApprovalGranted struct {
 	Turn TurnID `json:"turn"`
@@ -121,6 +148,9 @@ type ApprovalGranted struct {
 	Remember bool   `json:"remember,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
+
+// EventType returns "approval.granted".
+func (ApprovalGranted) EventType() string { return "approval.granted" }
 
 // ApprovalDenied records that a call must not run.
 type ApprovalDenied struct {
@@ -135,9 +165,15 @@ type ApprovalDenied struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
+// EventType returns "approval.denied".
+func (ApprovalDenied) EventType() string { return "approval.denied" }
+
 // ApprovalForgotten removes the remembered decision about a tool: its calls need approval
 // again.
 type ApprovalForgotten struct {
 	Tool   string `json:"tool"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// EventType returns "approval.forgotten".
+func (ApprovalForgotten) EventType() string { return "approval.forgotten" }

@@ -18,6 +18,9 @@ type TurnStarted struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
+// EventType returns "turn.started".
+func (TurnStarted) EventType() string { return "turn.started" }
+
 // TurnPaused records that the turn waits for a person.
 type TurnPaused struct {
 	Turn TurnID `json:"turn"`
@@ -28,6 +31,9 @@ type TurnPaused struct {
 	Message string   `json:"message,omitempty"`
 }
 
+// EventType returns "turn.paused".
+func (TurnPaused) EventType() string { return "turn.paused" }
+
 // TurnResumed records that a paused turn continues.
 type TurnResumed struct {
 	Turn TurnID `json:"turn"`
@@ -35,6 +41,9 @@ type TurnResumed struct {
 	MaxSteps int    `json:"max_steps,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
+
+// EventType returns "turn.resumed".
+func (TurnResumed) EventType() string { return "turn.resumed" }
 
 // TurnCompleted ends a turn with the model's answer.
 type TurnCompleted struct {
@@ -50,6 +59,9 @@ type TurnCompleted struct {
 	// holds it.
 	Blob *Blob `json:"blob,omitempty"`
 }
+
+// EventType returns "turn.completed".
+func (TurnCompleted) EventType() string { return "turn.completed" }
 
 // TurnFailed ends a turn without an answer.
 type TurnFailed struct {
@@ -70,6 +82,9 @@ type TurnFailed struct {
 	Withheld EventNumber `json:"withheld,omitempty"`
 	Note     string      `json:"note,omitempty"`
 }
+
+// EventType returns "turn.failed".
+func (TurnFailed) EventType() string { return "turn.failed" }
 
 // Why returns the kind of the model's failure if there is one, else Reason.
 func (e TurnFailed) Why() string { return cmp.Or(e.Kind, e.Reason) }
@@ -96,3 +111,6 @@ type TurnAborted struct {
 	Steps int    `json:"steps"`
 	Usage Usage  `json:"usage"`
 }
+
+// EventType returns "turn.aborted".
+func (TurnAborted) EventType() string { return "turn.aborted" }

@@ -78,6 +78,9 @@ func (e *commandEntry) withoutReason() *commandEntry {
 	return e
 }
 
+// decides reports whether the command is a person's decision about a call.
+func (e *commandEntry) decides() bool { return e.forwarded >= 0 }
+
 // commandsByType is commandTable by CommandType.
 var commandsByType = func() map[string]*commandEntry {
 	m := make(map[string]*commandEntry, len(commandTable))
@@ -149,7 +152,7 @@ func ReasonOf(c Command) string {
 
 // ForwardedBy returns who forwards a decision. Zero: the command is not a forwarded decision.
 func ForwardedBy(c Command) Forwarded {
-	if e := entryOf(c); e != nil && e.forwarded >= 0 {
+	if e := entryOf(c); e != nil && e.decides() {
 		return reflect.ValueOf(c).Field(e.forwarded).Interface().(Forwarded)
 	}
 	return Forwarded{}

@@ -38,17 +38,19 @@ func CommandDigest(c Command) string {
 			field(c.Name)
 		}
 	default:
-		if e := entryOf(c); e == nil || e.from == FromAgent {
+		e := entryOf(c)
+		if e == nil || e.from == FromAgent {
 			return ""
 		}
-		field(string(effectOf(c)))
+		field(string(effectOf(c, e.decides())))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// effectOf returns the fields of a command that determine its effect, as JSON. It is empty
-// for one that JSON cannot represent, such as a patch that is no JSON, which is refused.
-func effectOf(c Command) []byte {
+// effectOf returns the fields of a command that determine its effect, as JSON. decision reports
+// whether it is a decision about a call. It is empty for a command that JSON cannot represent,
+// such as a patch that is no JSON, which is refused.
+func effectOf(c Command, decision bool) []byte {
 	var fields map[string]json.RawMessage
 	b, err := json.Marshal(c)
 	if err != nil || json.Unmarshal(b, &fields) != nil {
@@ -56,7 +58,7 @@ func effectOf(c Command) []byte {
 	}
 	delete(fields, "id")
 	delete(fields, "reason")
-	if _, decides := fields["call"]; decides {
+	if decision {
 		delete(fields, "turn")
 		delete(fields, "args_hash")
 	}

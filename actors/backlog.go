@@ -98,13 +98,13 @@ func (b *backlog) ended() end {
 	return b.end
 }
 
-// commandSize returns how much of a command is stored, and waits in memory, in bytes. What is small in
-// any case counts as nothing.
+// commandSize returns how much of a command is stored, and waits in memory, in bytes. Texts of a
+// bounded length count as nothing.
 func commandSize(c messages.Command) int {
 	switch c := c.(type) {
 	case messages.Input:
 		size, _ := inputSize(c)
-		return size
+		return size + len(c.Options.ToolChoice)
 	case messages.Decide:
 		return len(c.Result)
 	case messages.SetState:

@@ -163,13 +163,6 @@ func excerpt(r io.Reader, b messages.Blob, most int) (string, error) {
 		first, b.Size-int64(len(first)+len(end)), b.Size, b.SHA256, end), nil
 }
 
-// The kinds of model.failed for a request that cannot be made, because what it would show is not
-// there.
-const (
-	blobMissing = "blob_missing"
-	blobDamaged = "blob_damaged"
-)
-
 // unreadable returns why a blob cannot be shown: with the event that names it and what to do, if
 // trying again does not help.
 func (s *blobs) unreadable(ctx context.Context, a messages.AgentID, b messages.Blob, err error) *providers.Error {
@@ -180,11 +173,11 @@ func (s *blobs) unreadable(ctx context.Context, a messages.AgentID, b messages.B
 	if errors.As(err, &noMemory) {
 		return noMemory
 	}
-	kind, how := providers.ErrorKind(blobMissing), "is not stored any more"
+	kind, how := messages.ModelFailureBlobMissing, "is not stored any more"
 	switch messages.AsError(err).Code {
 	case messages.NotFound:
 	case messages.Damaged:
-		kind, how = blobDamaged, "is damaged ("+err.Error()+")"
+		kind, how = messages.ModelFailureBlobDamaged, "is damaged ("+err.Error()+")"
 	default:
 		return &providers.Error{Kind: providers.Network, Temporary: true, Err: err,
 			Message: fmt.Sprintf("blob %s cannot be read now: %v", b.SHA256, err)}

@@ -339,7 +339,7 @@ func TestBlobGone(t *testing.T) { // A29, A36
 	for _, c := range []struct {
 		name  string
 		err   error
-		kind  string
+		kind  messages.ModelFailure
 		hooks bool
 	}{
 		{"missing", messages.Refuse(messages.NotFound, "not here"), "blob_missing", false},

@@ -171,14 +171,14 @@ func (c *modelCall) answered(ctx context.Context, resp *providers.Response) any 
 		err = fmt.Errorf("the answer would take %d bytes in the log: the limit is %d", size, limit)
 	}
 	if err != nil {
-		return turn.ModelErred{Call: c.effect.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Unknown: true, Shown: c.shown.Load(), Message: err.Error()}
+		return turn.ModelErred{Call: c.effect.Call, Kind: messages.ModelFailureTooLarge, Usage: resp.Usage.Clamped(), Unknown: true, Shown: c.shown.Load(), Message: err.Error()}
 	}
 	return answered
 }
 
 func (c *modelCall) erred(err *providers.Error) turn.ModelErred {
 	return turn.ModelErred{
-		Call: c.effect.Call, Kind: printable(string(err.Kind), maxKind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
+		Call: c.effect.Call, Kind: messages.ModelFailure(printable(string(err.Kind), maxKind)), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
 		RetryAfter: err.RetryAfter, Unknown: c.begun.Load(), Shown: c.shown.Load(), Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
 	}
 }

@@ -20,7 +20,7 @@ import (
 func (a *agent) beginTool(e turn.Effect) func() {
 	call, def := a.call(e), a.def
 	limit := def.timeout(call.Tool)
-	late := erred(call, "timeout", "the tool did not finish within %v and may still run", limit)
+	late := erred(call, messages.ToolFailureTimeout, "the tool did not finish within %v and may still run", limit)
 	var h *hooking
 	most := limit + grace
 	if def.afterTool() || def.around() {
@@ -28,7 +28,7 @@ func (a *agent) beginTool(e turn.Effect) func() {
 		h = &asked
 		most += time.Duration(len(h.hooks)) * sideLimit
 	}
-	lost := func() any { return erred(call, "panic", "the tool ended its goroutine") }
+	lost := func() any { return erred(call, messages.ToolFailurePanic, "the tool ended its goroutine") }
 	return a.runWithin(most, e, late, lost, func(ctx context.Context) any { return a.useTool(ctx, e, call, def, h) })
 }
 
@@ -54,7 +54,7 @@ func claim(ctx context.Context, result any) any {
 	}
 	if err := memory.Of(ctx).AtLeast(ctx, len(returned.Output)); err != nil && ctx.Err() == nil {
 		why := fmt.Sprintf("the call did run, but there was no memory for its result of %d bytes: %s", len(returned.Output), providers.AsError(err).Message)
-		returned.Failed, returned.Output = string(providers.NoMemory), printable(why, maxMessage)
+		returned.Failed, returned.Output = messages.ToolFailureNoMemory, printable(why, maxMessage)
 	}
 	return returned
 }
@@ -68,7 +68,7 @@ func (def *definition) timeout(name string) time.Duration {
 }
 
 // erred returns a tool's failure, with the text that the model reads.
-func erred(c projections.CallState, kind, format string, args ...any) turn.ToolReturned {
+func erred(c projections.CallState, kind messages.ToolFailure, format string, args ...any) turn.ToolReturned {
 	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Failed: kind, Output: printable(fmt.Sprintf(format, args...), maxMessage)}
 }
 
@@ -87,7 +87,7 @@ func (a *agent) useTool(ctx context.Context, e turn.Effect, c projections.CallSt
 func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) turn.ToolReturned {
 	t, limit := def.tools[c.Tool], def.timeout(c.Tool)
 	if t == nil {
-		return erred(c, "unknown_tool", "there is no tool named %q", c.Tool)
+		return erred(c, messages.ToolFailureUnknownTool, "there is no tool named %q", c.Tool)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -108,7 +108,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallSt
 	}
 	most := a.rt.blobs.most
 	if len(output) > most {
-		return erred(c, "too_large", "the result has %d bytes: the limit is %d; the call did run", len(output), most)
+		return erred(c, messages.ToolFailureTooLarge, "the result has %d bytes: the limit is %d; the call did run", len(output), most)
 	}
 	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Output: printable(output, most)}
 }
@@ -121,19 +121,19 @@ func (a *agent) toolError(ctx context.Context, c projections.CallState, err erro
 	var panicked *panicError
 	switch {
 	case errors.As(err, &panicked):
-		return erred(c, "panic", "the tool %v", err)
+		return erred(c, messages.ToolFailurePanic, "the tool %v", err)
 	case errors.As(err, &misfit):
-		return erred(c, "bad_arguments", "%v", err)
+		return erred(c, messages.ToolFailureBadArguments, "%v", err)
 	case errors.As(err, &full) && full.Kind == providers.NoMemory:
-		return erred(c, string(full.Kind), "%v", err)
+		return erred(c, messages.ToolFailureNoMemory, "%v", err)
 	case errors.Is(err, errMayNotAct):
-		return erred(c, "timeout", "%v", err)
+		return erred(c, messages.ToolFailureTimeout, "%v", err)
 	case ctx.Err() == context.DeadlineExceeded:
-		return erred(c, "timeout", "the tool did not finish within %v", limit)
+		return erred(c, messages.ToolFailureTimeout, "the tool did not finish within %v", limit)
 	case errors.As(err, &unknown):
-		return erred(c, "unknown", "%v", err)
+		return erred(c, messages.ToolFailureUnknown, "%v", err)
 	}
-	return erred(c, "error", "%v", err)
+	return erred(c, messages.ToolFailureError, "%v", err)
 }
 
 // progress reports to the observer how far a call is.

@@ -98,7 +98,7 @@ func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, epoch messa
 		return r, nil
 	}
 	why := providers.AsError(err)
-	if why.Kind != blobMissing && why.Kind != blobDamaged {
+	if why.Kind != messages.ModelFailureBlobMissing && why.Kind != messages.ModelFailureBlobDamaged {
 		return r, err
 	}
 	r.What, r.Reason, r.Message, r.Blob = messages.ReportFailed, string(why.Kind), printable(why.Message, maxMessage), nil

@@ -89,7 +89,7 @@ type HookedCall struct {
 type HookedResult struct {
 	Output string
 	// Failed is the kind of a failure, as in tool.failed; Output is its text.
-	Failed string
+	Failed messages.ToolFailure
 }
 
 // HookedEnd is how a turn ends.

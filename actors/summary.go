@@ -122,7 +122,7 @@ func transcript(items []messages.Item) string {
 // summarized returns what came of an answer. One that is cut off or declined is no summary: it would
 // stand for the history all the same.
 func summarized(call messages.CallID, resp *providers.Response) any {
-	failed := turn.ModelErred{Call: call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
+	failed := turn.ModelErred{Call: call, Kind: providers.BadAnswer, Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
 	var texts []string
 	for _, item := range resp.Items {
 		switch item.Type {
@@ -135,7 +135,7 @@ func summarized(call messages.CallID, resp *providers.Response) any {
 	text := strings.TrimSpace(strings.Join(texts, "\n"))
 	switch {
 	case messages.CutOff(resp.Finish) || resp.Finish == messages.FinishRefusal:
-		failed.Kind, failed.Message, failed.Temporary = resp.Finish, "the answer did not end by itself", false
+		failed.Kind, failed.Message, failed.Temporary = messages.ModelFailure(resp.Finish), "the answer did not end by itself", false
 	case text != "":
 		return turn.Summarized{Call: call, Text: printable(text, maxSummary), Usage: resp.Usage.Clamped()}
 	}

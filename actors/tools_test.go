@@ -55,11 +55,11 @@ func TestToolFailures(t *testing.T) { // A31, A36 until blobs exist
 			t.Errorf("%s: got result %.100q, want %q", id, results[id], want)
 		}
 	}
-	kinds := map[messages.CallID]string{}
+	kinds := map[messages.CallID]messages.ToolFailure{}
 	for _, f := range actorstest.Of[messages.ToolFailed](all) {
 		kinds[f.Call] = f.Kind
 	}
-	for id, want := range map[messages.CallID]string{"c1": "error", "c2": "panic", "c3": "panic", "c4": "timeout", "c5": "too_large", "c6": "unknown_tool", "c7": "bad_arguments", "c8": "bad_arguments"} {
+	for id, want := range map[messages.CallID]messages.ToolFailure{"c1": "error", "c2": "panic", "c3": "panic", "c4": "timeout", "c5": "too_large", "c6": "unknown_tool", "c7": "bad_arguments", "c8": "bad_arguments"} {
 		if kinds[id] != want {
 			t.Errorf("%s: got kind %q, want %q", id, kinds[id], want)
 		}
@@ -87,12 +87,12 @@ func TestModelFailures(t *testing.T) { // A50, A52
 	}
 	for name, c := range map[string]struct {
 		step scripted.Step
-		kind string
+		kind messages.ModelFailure
 	}{
 		"permanent":       {scripted.Fail(&providers.Error{Kind: providers.Auth, Message: "the key is wrong"}), "auth"},
 		"long message":    {scripted.Fail(&providers.Error{Kind: providers.BadRequest, Message: strings.Repeat("no\xff", 1<<20)}), "bad_request"},
 		"any text":        {scripted.Fail(&providers.Error{Kind: "rate limit", Message: "no"}), "rate limit"},
-		"long kind":       {scripted.Fail(&providers.Error{Kind: providers.ErrorKind(strings.Repeat("k", 1<<20)), Message: "no"}), strings.Repeat("k", 128) + " [cut]"},
+		"long kind":       {scripted.Fail(&providers.Error{Kind: providers.ErrorKind(strings.Repeat("k", 1<<20)), Message: "no"}), messages.ModelFailure(strings.Repeat("k", 128) + " [cut]")},
 		"plain error":     {scripted.Fail(errors.New("boom")), "bad_answer"},
 		"too large":       {scripted.Say(strings.Repeat("x", 1<<20)), "too_large"},
 		"long name":       {scripted.Ask(scripted.Call{Name: strings.Repeat("n", 300<<10), Arguments: "{}"}), "too_large"},

@@ -326,7 +326,7 @@ func TestCodes(t *testing.T) {
 		t.Errorf("status: got %d for an internal error, %d for an unknown code, want 500", Internal.Status(), Code("newer").Status())
 	}
 	for kind, want := range map[string]Code{"rate_limit": ModelRateLimit, "network": Internal, "": Internal} {
-		if got := (TurnFailed{Kind: kind}).Code(); got != want {
+		if got := (TurnFailed{Kind: ModelFailure(kind)}).Code(); got != want {
 			t.Errorf("code of a turn that failed with %q: got %s, want %s", kind, got, want)
 		}
 	}

@@ -60,13 +60,12 @@ type CompactionFailed struct {
 	Turn    TurnID `json:"turn,omitempty"`
 	Call    CallID `json:"call"`
 	Attempt int    `json:"attempt"`
-	// Kind is a word to branch on: changed if the history has changed since, interrupted,
-	// restarted, the kind of a failed model call, or why the answer was cut off: length,
+	// Kind is that of a failed model call, or why the answer was cut off: length,
 	// content_filter, refusal.
-	Kind    string `json:"kind"`
-	Message string `json:"message,omitempty"`
-	Usage   Usage  `json:"usage,omitzero"`
-	Cost    Cost   `json:"cost_nanos,omitempty"`
+	Kind    ModelFailure `json:"kind"`
+	Message string       `json:"message,omitempty"`
+	Usage   Usage        `json:"usage,omitzero"`
+	Cost    Cost         `json:"cost_nanos,omitempty"`
 	// Unknown reports whether its usage is unknown. The estimate, Tokens and Cost, then
 	// counts as used.
 	Unknown bool `json:"unknown,omitempty"`

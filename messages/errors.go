@@ -29,14 +29,16 @@ const (
 
 	// A turn failed because of its model. The code names the kind of the model's failure;
 	// other kinds have Internal.
-	ModelBadRequest    Code = "model_bad_request"
-	ModelContextLength Code = "model_context_length"
-	ModelContentFilter Code = "model_content_filter"
-	ModelUnsupported   Code = "model_unsupported"
-	ModelAuth          Code = "model_auth"
-	ModelNotFound      Code = "model_not_found"
-	ModelRateLimit     Code = "model_rate_limit"
-	ModelOverloaded    Code = "model_overloaded"
+	ModelBadRequest    = modelCode + Code(ModelFailureBadRequest)
+	ModelContextLength = modelCode + Code(ModelFailureContextLength)
+	ModelContentFilter = modelCode + Code(ModelFailureContentFilter)
+	ModelUnsupported   = modelCode + Code(ModelFailureUnsupported)
+	ModelAuth          = modelCode + Code(ModelFailureAuth)
+	ModelNotFound      = modelCode + Code(ModelFailureNotFound)
+	ModelRateLimit     = modelCode + Code(ModelFailureRateLimit)
+	ModelOverloaded    = modelCode + Code(ModelFailureOverloaded)
+
+	modelCode Code = "model_"
 )
 
 // codes holds every code except Internal, with the number that an endpoint answers with, and

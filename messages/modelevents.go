@@ -59,14 +59,13 @@ func CutOff(finish string) bool { return finish == FinishLength || finish == Fin
 
 // ModelFailed is one failed attempt.
 type ModelFailed struct {
-	Turn    TurnID `json:"turn"`
-	Step    int    `json:"step"`
-	Attempt int    `json:"attempt"`
-	Call    CallID `json:"call"`
-	// Kind is a word to branch on, such as rate_limit.
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-	Status  int    `json:"status,omitempty"` // HTTP; 0: none
+	Turn    TurnID       `json:"turn"`
+	Step    int          `json:"step"`
+	Attempt int          `json:"attempt"`
+	Call    CallID       `json:"call"`
+	Kind    ModelFailure `json:"kind"`
+	Message string       `json:"message"`
+	Status  int          `json:"status,omitempty"` // HTTP; 0: none
 	// RetryAt is when the next attempt begins. Nil: there is none.
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 	// Shown reports whether a part of the answer had already been streamed.

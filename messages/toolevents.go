@@ -61,15 +61,11 @@ func (ToolCompleted) EventType() string { return "tool.completed" }
 
 // ToolFailed ends a call without a result. The model reads Message.
 type ToolFailed struct {
-	Turn TurnID `json:"turn"`
-	Call CallID `json:"call"`
-	// Kind is a word to branch on: error, panic, timeout, unknown_tool, bad_arguments,
-	// not_allowed, interrupted, too_large, no_memory, unknown, restarts, hook, cut_off for a call
-	// of an answer that is incomplete, child for a child that has ended without an answer, limit
-	// for a call over a limit.
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-	By      string `json:"by,omitempty"`
+	Turn    TurnID      `json:"turn"`
+	Call    CallID      `json:"call"`
+	Kind    ToolFailure `json:"kind"`
+	Message string      `json:"message"`
+	By      string      `json:"by,omitempty"`
 }
 
 // EventType returns "tool.failed".

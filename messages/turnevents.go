@@ -74,8 +74,8 @@ type TurnFailed struct {
 	Steps   int    `json:"steps"`
 	Usage   Usage  `json:"usage"`
 	// Kind and Status are those of the failed model call if Reason is model.
-	Kind   string `json:"kind,omitempty"`
-	Status int    `json:"status,omitempty"`
+	Kind   ModelFailure `json:"kind,omitempty"`
+	Status int          `json:"status,omitempty"`
 	// Withheld is the event from which on the model does not see what the turn added,
 	// because the model's server refused it, unless the turn is resumed. The model sees
 	// Note instead. 0: none.
@@ -87,16 +87,11 @@ type TurnFailed struct {
 func (TurnFailed) EventType() string { return "turn.failed" }
 
 // Why returns the kind of the model's failure if there is one, else Reason.
-func (e TurnFailed) Why() string { return cmp.Or(e.Kind, e.Reason) }
+func (e TurnFailed) Why() string { return cmp.Or(string(e.Kind), e.Reason) }
 
 // Code returns the code of the refusal that the sender of an input of the turn receives: that of
 // the model's failure if it has one, else Internal.
-func (e TurnFailed) Code() Code {
-	if code := Code("model_" + e.Kind); codes[code].status != 0 {
-		return code
-	}
-	return Internal
-}
+func (e TurnFailed) Code() Code { return e.Kind.Code() }
 
 // TurnAborted ends a turn at the request of a person or parent.
 type TurnAborted struct {

@@ -37,22 +37,20 @@ const (
 
 // Refusal is a failure, as in model.failed.
 type Refusal struct {
-	Kind, Message string
-	Status        int
+	Kind    messages.ModelFailure
+	Message string
+	Status  int
 }
 
 // UnderWay reports whether an answer is awaited.
 func (m *PendingModel) UnderWay() bool { return m.Phase == ModelUnderWay }
 
-// Kinds of errors of models, as in package providers.
-const (
-	ContextLength = "context_length"
-	ContentFilter = "content_filter"
-)
-
-// refusals are the kinds of error that are about what a request holds. The same request
-// would be refused again.
-var refusals = map[string]bool{"bad_request": true, ContextLength: true, ContentFilter: true, "unsupported": true}
+// refusals are the failures that are about what a request holds. The same request would be refused
+// again.
+var refusals = map[messages.ModelFailure]bool{
+	messages.ModelFailureBadRequest: true, messages.ModelFailureContextLength: true,
+	messages.ModelFailureContentFilter: true, messages.ModelFailureUnsupported: true,
+}
 
 func (m *PendingModel) apply(ev messages.Event) {
 	switch ev := ev.(type) {
@@ -88,7 +86,7 @@ func (m *PendingModel) shortened() {
 	if m.Refused.Kind == "" {
 		return
 	}
-	if m.Refused.Kind == ContextLength {
+	if m.Refused.Kind == messages.ModelFailureContextLength {
 		m.Refused = Refusal{}
 	}
 	m.Failures, m.Shortened = 0, true

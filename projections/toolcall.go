@@ -47,7 +47,7 @@ type ToolCall struct {
 	Attempt int     `json:"attempts,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	// Kind is that of a failure, as in tool.failed.
-	Kind string `json:"kind,omitempty"`
+	Kind messages.ToolFailure `json:"kind,omitempty"`
 	// By is where the outcome comes from if not from the tool's run: decision for a person,
 	// reconcile, timeout of an approval, or remembered for a decision that holds.
 	By string `json:"by,omitempty"`
@@ -109,10 +109,11 @@ func (c *ToolCall) apply(e *event) {
 
 // toolResult is the final outcome of a call.
 type toolResult struct {
-	outcome  Outcome
-	kind, by string
-	text     string         // that the model reads
-	blob     *messages.Blob // that holds it; nil: text does
+	outcome Outcome
+	kind    messages.ToolFailure
+	by      string
+	text    string         // that the model reads
+	blob    *messages.Blob // that holds it; nil: text does
 }
 
 // resultOf returns the final outcome that an event gives its call; without an outcome: none.

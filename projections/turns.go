@@ -29,8 +29,8 @@ type Turn struct {
 	// Message is the same for a person; of a paused turn, with what to do.
 	Message string `json:"message,omitempty"`
 	// Kind and Status are those of the model's failure, where Reason is model.
-	Kind   string `json:"kind,omitempty"`
-	Status int    `json:"status,omitempty"`
+	Kind   messages.ModelFailure `json:"kind,omitempty"`
+	Status int                   `json:"status,omitempty"`
 	// Finish is that of turn.completed.
 	Finish string `json:"finish,omitempty"`
 	// By is the command that aborted it.
@@ -107,8 +107,8 @@ func (t *Turn) Paused() string {
 // Why returns the kind of the model's failure if it is a token, else Reason. A provider may give
 // any text as the kind, and the headers of a frame take tokens only.
 func (t *Turn) Why() string {
-	if messages.ValidateToken("kind", t.Kind) == nil {
-		return t.Kind
+	if messages.ValidateToken("kind", string(t.Kind)) == nil {
+		return string(t.Kind)
 	}
 	return t.Reason
 }

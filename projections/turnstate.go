@@ -118,7 +118,7 @@ func (t *TurnState) apply(e *event) {
 		case e.Is(messages.JoinsTurn): // an input that steers it
 			t.Hooked = nil // none of them was asked about it
 		case e.Is(messages.Summarizes):
-			t.Compacted = messages.KindOf(ev) != "interrupted"
+			t.Compacted = messages.KindOf(ev) != string(messages.ModelFailureInterrupted)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (t *TurnState) applyCall(e *event) {
 	switch c.apply(e); {
 	case c.Started == e.n && RepeatHurts(c.OnUnknown):
 		t.Done = append(t.Done, DoneCall{c.ID, c.Tool, c.Arguments})
-	case c.Ended == e.n && (c.Kind == "error" || c.Kind == "bad_arguments"): // it reports that it did nothing
+	case c.Ended == e.n && c.Kind.NoEffect():
 		t.Done = slices.DeleteFunc(slices.Clone(t.Done), func(d DoneCall) bool { return d.ID == c.ID })
 	}
 }

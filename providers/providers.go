@@ -112,24 +112,24 @@ type Response struct {
 	Usage messages.Usage
 }
 
-// ErrorKind is a word to branch on.
-type ErrorKind string
+// ErrorKind is why a model call failed, a word to branch on.
+type ErrorKind = messages.ModelFailure
 
 // The kinds of error.
 const (
-	RateLimit     ErrorKind = "rate_limit"     // 429
-	Overloaded    ErrorKind = "overloaded"     // 5xx
-	Network       ErrorKind = "network"        // no answer, or one cut off
-	Auth          ErrorKind = "auth"           // 401, 403
-	NotFound      ErrorKind = "not_found"      // no such model, or no API at that address
-	BadRequest    ErrorKind = "bad_request"    // the request itself was refused
-	ContextLength ErrorKind = "context_length" // the request is longer than the model takes
-	ContentFilter ErrorKind = "content_filter" // a filter of the server refused the content
-	BadAnswer     ErrorKind = "bad_answer"     // an answer that cannot be read
-	Redirected    ErrorKind = "redirected"     // an HTTP redirect, which is not followed
-	Canceled      ErrorKind = "canceled"       // ctx ended
-	Unsupported   ErrorKind = "unsupported"    // the provider cannot carry the request
-	NoMemory      ErrorKind = "no_memory"      // the node has no memory for the payload
+	RateLimit     = messages.ModelFailureRateLimit     // 429
+	Overloaded    = messages.ModelFailureOverloaded    // 5xx
+	Network       = messages.ModelFailureNetwork       // no answer, or one cut off
+	Auth          = messages.ModelFailureAuth          // 401, 403
+	NotFound      = messages.ModelFailureNotFound      // no such model, or no API at that address
+	BadRequest    = messages.ModelFailureBadRequest    // the request itself was refused
+	ContextLength = messages.ModelFailureContextLength // the request is longer than the model takes
+	ContentFilter = messages.ModelFailureContentFilter // a filter of the server refused the content
+	BadAnswer     = messages.ModelFailureBadAnswer     // an answer that cannot be read
+	Redirected    = messages.ModelFailureRedirected    // an HTTP redirect, which is not followed
+	Canceled      = messages.ModelFailureCanceled      // ctx ended
+	Unsupported   = messages.ModelFailureUnsupported   // the provider cannot carry the request
+	NoMemory      = messages.ModelFailureNoMemory      // the node has no memory for the payload
 )
 
 // Error is a failed model call.

@@ -136,7 +136,7 @@ func (d *decision) decide(c messages.Decide) error {
 	case messages.OutcomeCompleted:
 		d.emit(messages.ToolCompleted{Turn: call.Turn, Call: call.ID, Output: c.Result, By: byDecision})
 	case messages.OutcomeFailed:
-		d.emit(messages.ToolFailed{Turn: call.Turn, Call: call.ID, Kind: "error", Message: cmp.Or(c.Result, "it failed"), By: byDecision})
+		d.emit(messages.ToolFailed{Turn: call.Turn, Call: call.ID, Kind: messages.ToolFailureError, Message: cmp.Or(c.Result, "it failed"), By: byDecision})
 	case messages.OutcomeRetry:
 		return d.retryUnknown(call)
 	default:

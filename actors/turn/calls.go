@@ -9,7 +9,7 @@ import (
 )
 
 // failCall records the failure of a call, with the text that the model reads.
-func (d *decision) failCall(c *projections.CallState, kind, message string) {
+func (d *decision) failCall(c *projections.CallState, kind messages.ToolFailure, message string) {
 	d.emit(messages.ToolFailed{Turn: c.Turn, Call: c.ID, Kind: kind, Message: message})
 }
 
@@ -24,13 +24,13 @@ func (d *decision) review(c *projections.CallState, r Review) {
 	tool, known := d.env.Definition.Tools[c.Tool]
 	switch {
 	case !known:
-		d.failCall(c, "unknown_tool", fmt.Sprintf("there is no tool named %q", c.Tool))
+		d.failCall(c, messages.ToolFailureUnknownTool, fmt.Sprintf("there is no tool named %q", c.Tool))
 		return
 	case d.s.Turn.ToolChoice == "none":
-		d.failCall(c, "not_allowed", "no tool may be used in this turn: answer without")
+		d.failCall(c, messages.ToolFailureNotAllowed, "no tool may be used in this turn: answer without")
 		return
 	case !json.Valid([]byte(c.Arguments)):
-		d.failCall(c, "bad_arguments", "the arguments are not valid JSON")
+		d.failCall(c, messages.ToolFailureBadArguments, "the arguments are not valid JSON")
 		return
 	}
 	singled, why := d.beforeCall(c, r.Hooks)
@@ -38,7 +38,7 @@ func (d *decision) review(c *projections.CallState, r Review) {
 		return
 	}
 	if r.Misfit != "" {
-		d.failCall(c, "bad_arguments", r.Misfit)
+		d.failCall(c, messages.ToolFailureBadArguments, r.Misfit)
 		return
 	}
 	if of, reason := d.repeats(c); of != "" {
@@ -63,7 +63,7 @@ func (d *decision) beforeCall(c *projections.CallState, hooks []HookDecision) (p
 		case HookSkip:
 			d.skipCall(c, h.Text)
 		case HookFailed:
-			d.failCall(c, "hook", "not run: hook "+h.Hook+" failed: "+h.Reason)
+			d.failCall(c, messages.ToolFailureHook, "not run: hook "+h.Hook+" failed: "+h.Reason)
 		}
 		if c.Outcome.Final() {
 			return false, ""
@@ -78,7 +78,7 @@ func (d *decision) cutOff(c *projections.CallState, finish string) {
 	if finish == messages.FinishFilter {
 		why = "the answer that asks for it was cut off by the server's content filter"
 	}
-	d.failCall(c, "cut_off", "not run: "+why)
+	d.failCall(c, messages.ToolFailureCutOff, "not run: "+why)
 }
 
 // startTool records the start of the next attempt of a call. Its OnUnknown is the definition's;
@@ -147,7 +147,7 @@ func (d *decision) runAgain(c *projections.CallState, reason string) {
 	case !defined && c.OnUnknown != messages.ReadOnly:
 		d.unknownOutcome(c, "its process was lost while it ran, and its tool is not defined any more")
 	case c.Attempt > maxRestarts:
-		d.failCall(c, "restarts", fmt.Sprintf("its process was lost %d times while it ran: it may or may not have had its effect", c.Attempt))
+		d.failCall(c, messages.ToolFailureRestarts, fmt.Sprintf("its process was lost %d times while it ran: it may or may not have had its effect", c.Attempt))
 	default:
 		d.startTool(c, reason)
 	}

@@ -25,7 +25,7 @@ func (s *State) childCall(turn messages.TurnID, call messages.CallID) *projectio
 func (d *decision) spawn(c *projections.CallState, tool Tool, ev messages.ToolStarted) {
 	limits, why := d.share(tool)
 	if why != "" {
-		d.failCall(c, "limit", "not asked: "+why)
+		d.failCall(c, messages.ToolFailureLimit, "not asked: "+why)
 		return
 	}
 	d.emit(ev)
@@ -141,7 +141,7 @@ func (d *decision) report(c messages.Report) error {
 		if c.Message != "" {
 			message += ": " + c.Message
 		}
-		d.failCall(call, "child", message)
+		d.failCall(call, messages.ToolFailureChild, message)
 		d.why = "a child has ended"
 	}
 	return nil

@@ -177,7 +177,7 @@ func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken 
 // there, another one is made.
 func (d *decision) summarized(c messages.CompactionRequested, o Summarized) {
 	if d.s.History.DigestBefore(c.Upto) != messages.Digest(c.Digest) {
-		d.retrySummary(c, ModelErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Temporary: true, Usage: o.Usage, Unknown: true}, time.Time{})
+		d.retrySummary(c, ModelErred{Kind: messages.ModelFailureChanged, Message: "the history is not what the summary was made of any more", Temporary: true, Usage: o.Usage, Unknown: true}, time.Time{})
 		return
 	}
 	dropped, kept := d.s.History.Drops(c.Upto)
@@ -193,13 +193,13 @@ func (d *decision) summarized(c messages.CompactionRequested, o Summarized) {
 
 // lostSummary records that a summary was lost with its process, and tries again.
 func (d *decision) lostSummary() {
-	d.retrySummary(*d.s.Summary, ModelErred{Kind: "restarted", Message: "its process was lost before the summary was recorded", Temporary: true, Unknown: true}, time.Time{})
+	d.retrySummary(*d.s.Summary, ModelErred{Kind: messages.ModelFailureRestarted, Message: "its process was lost before the summary was recorded", Temporary: true, Unknown: true}, time.Time{})
 }
 
 // dropSummary drops the summary that the turn waits for; an empty turn, any.
 func (d *decision) dropSummary(turn messages.TurnID, why string) {
 	if c := d.s.Summary; c != nil && (turn == "" || c.Turn == turn) {
-		d.summaryFailed(*c, ModelErred{Kind: "interrupted", Message: why, Unknown: true})
+		d.summaryFailed(*c, ModelErred{Kind: messages.ModelFailureInterrupted, Message: why, Unknown: true})
 	}
 }
 

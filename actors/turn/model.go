@@ -187,9 +187,9 @@ func (d *decision) erred(o ModelErred) {
 	switch {
 	case failed.RetryAt != nil:
 		d.setTimer(projections.ForRetry, m.ID, at)
-	case o.Kind == projections.ContextLength && !m.Shortened && d.shrink():
+	case o.Kind == messages.ModelFailureContextLength && !m.Shortened && d.shrink():
 	case next != "" && !o.Ours:
-		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
+		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: string(o.Kind) + ": " + o.Message})
 	default:
 		d.failModel(o)
 	}

@@ -27,7 +27,7 @@ type (
 	// ModelErred is a failed attempt at a model call or at a summary.
 	ModelErred struct {
 		Call      messages.CallID
-		Kind      string
+		Kind      messages.ModelFailure
 		Message   string
 		Status    int
 		Temporary bool
@@ -69,7 +69,7 @@ type (
 		Call    messages.CallID
 		Attempt int
 		// Failed is the kind of a failure, as in tool.failed. Empty: the tool completed.
-		Failed string
+		Failed messages.ToolFailure
 		// Output is the text that the model reads. Blob is that of tool.completed.
 		Output string
 		Blob   *messages.Blob

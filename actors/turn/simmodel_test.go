@@ -21,10 +21,10 @@ type modelFacts struct {
 	waiting  bool // for the time of its next attempt
 	failures int  // of this model
 	restarts int
-	fatal    bool   // it is not tried again: only another model can take over
-	refused  string // the first kind that was about the request
-	newest   string // the kind of the newest failure
-	shorter  bool   // the history was compacted because the request was too long
+	fatal    bool                  // it is not tried again: only another model can take over
+	refused  messages.ModelFailure // the first kind that was about the request
+	newest   messages.ModelFailure // the kind of the newest failure
+	shorter  bool                  // the history was compacted because the request was too long
 	reserved *messages.BudgetReserved
 }
 

@@ -142,7 +142,7 @@ func (s *sim) comes(e turn.Effect) any {
 	}
 	hooks := s.hooks("after_tool", 8)
 	if s.chance(4) {
-		return turn.ToolReturned{Call: e.Call, Attempt: e.Attempt, Failed: s.one("error", "panic", "timeout"), Output: "no", Hooks: hooks}
+		return turn.ToolReturned{Call: e.Call, Attempt: e.Attempt, Failed: messages.ToolFailure(s.one("error", "panic", "timeout")), Output: "no", Hooks: hooks}
 	}
 	return turn.ToolReturned{Call: e.Call, Attempt: e.Attempt, Output: s.one("", "yes"), Hooks: hooks}
 }
@@ -151,7 +151,7 @@ func (s *sim) modelComes(e turn.Effect) any {
 	usage := messages.Usage{Input: s.r.IntN(30), Output: s.r.IntN(12)}
 	if !s.tame && s.chance(5) {
 		m := turn.ModelErred{
-			Call: e.Call, Kind: [...]string{"network", "network", "network", "context_length", "bad_request"}[usage.Input%5], Message: "gone", Temporary: s.r.IntN(3) > 0,
+			Call: e.Call, Kind: [...]messages.ModelFailure{"network", "network", "network", "context_length", "bad_request"}[usage.Input%5], Message: "gone", Temporary: s.r.IntN(3) > 0,
 			RetryAfter: time.Duration(s.r.IntN(60)) * time.Second, Shown: s.chance(2), Usage: usage,
 		}
 		m.Unknown = m.Shown || usage.Output%2 == 1

@@ -52,9 +52,9 @@ func (d *decision) settleCalls(why string) {
 			d.skipCall(c, "not run: "+why+" before its start")
 		case projections.CallRunning:
 			d.stopChild(c, why)
-			d.failCall(c, "interrupted", "stopped while it ran: it may or may not have had its effect")
+			d.failCall(c, messages.ToolFailureInterrupted, "stopped while it ran: it may or may not have had its effect")
 		case projections.CallUnknown:
-			d.failCall(c, "unknown", "its outcome was never known: it may or may not have had its effect")
+			d.failCall(c, messages.ToolFailureUnknown, "its outcome was never known: it may or may not have had its effect")
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // withhold adds to a failed turn's event from where on the history is withheld, because a model's
@@ -31,7 +30,7 @@ const (
 // withheldNote returns what a model reads in place of items that its server refused. It names the
 // calls among them and those before, so that they are not made twice. Their texts are left out if a
 // filter would refuse them again, or a note with them was refused.
-func withheldNote(kind string, again bool, items []messages.Item, calls []string) string {
+func withheldNote(kind messages.ModelFailure, again bool, items []messages.Item, calls []string) string {
 	results := make(map[messages.CallID]string)
 	for _, item := range items {
 		if item.Type == messages.ItemCallOutput {
@@ -43,7 +42,7 @@ func withheldNote(kind string, again bool, items []messages.Item, calls []string
 	for _, item := range items {
 		switch {
 		case item.Type != messages.ItemCall:
-		case again || kind == projections.ContentFilter:
+		case again || kind == messages.ModelFailureContentFilter:
 			calls = append(calls, item.Name)
 		default:
 			calls = append(calls, fmt.Sprintf("%s(%s) = %s", item.Name, shorten(item.Arguments), shorten(results[item.CallID])))

@@ -105,7 +105,7 @@ func TestFailuresOfModels(t *testing.T) {
 			n := h.wrote(till, eventlog.Running, accepted(in, messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{in}})
 			d.answers <- messages.Answer{N: n}
 			c.hears("input.accepted turn.started")
-			h.wrote(till, eventlog.Idle, messages.TurnFailed{Turn: "t2", Inputs: []string{in}, Reason: "model", Kind: kind, Message: "no"})
+			h.wrote(till, eventlog.Idle, messages.TurnFailed{Turn: "t2", Inputs: []string{in}, Reason: "model", Kind: messages.ModelFailure(kind), Message: "no"})
 			c.hears("turn.failed", "error "+status+" turn t2 failed ("+kind+"): no", "end")
 		})
 	}

@@ -90,7 +90,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	// summary_errs KIND MESSAGE [temporary=yes] [unknown=yes] [call=S]
 	"summary_errs": func(s *Stage, args []string) any {
 		args, opts := options(args)
-		return turn.ModelErred{Call: s.summary(opts), Kind: args[0], Message: at(args, 1),
+		return turn.ModelErred{Call: s.summary(opts), Kind: messages.ModelFailure(args[0]), Message: at(args, 1),
 			Temporary: opts["temporary"] == "yes", Unknown: opts["unknown"] == "yes"}
 	},
 	// approve ID CALL ["reason"] [saw=ARGUMENTS] [remember=yes]
@@ -178,7 +178,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	"errs": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		after, _ := time.ParseDuration(opts["after"])
-		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after,
+		return turn.ModelErred{Call: s.awaited(opts), Kind: messages.ModelFailure(args[0]), Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after,
 			Unknown: opts["begun"] == "yes" || opts["shown"] == "yes", Shown: opts["shown"] == "yes", Ours: opts["ours"] == "yes", Usage: usage(opts)}
 	},
 	"retry_due": func(s *Stage, args []string) any {
@@ -220,7 +220,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	"breaks": func(s *Stage, args []string) any {
 		args, hooks := hooksAfter(args)
 		args, opts := options(args)
-		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Failed: args[1], Output: at(args, 2), Hooks: hooks}
+		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Failed: messages.ToolFailure(args[1]), Output: at(args, 2), Hooks: hooks}
 	},
 	// reconciled CALL done|notdone|unsure [RESULT]
 	"reconciled": func(_ *Stage, args []string) any {

@@ -61,7 +61,7 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 			arguments += " (as " + projections.Printable(string(e.Flagged), 64) + " before)"
 		}
 		if e.Kind != "" {
-			outcome += " (" + projections.Printable(e.Kind, 40) + ")"
+			outcome += " (" + projections.Printable(string(e.Kind), 40) + ")"
 		}
 		if e.By != "" {
 			outcome += " by " + projections.Printable(e.By, 40)
@@ -141,7 +141,7 @@ func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) err
 		if !t.EndedAt.IsZero() {
 			ended = t.EndedAt.UTC().Format(time.DateTime)
 		}
-		reason := cmp.Or(t.Kind, t.Reason, t.Finish)
+		reason := cmp.Or(string(t.Kind), t.Reason, t.Finish)
 		if t.Message != "" {
 			reason += ": " + t.Message
 		}

@@ -26,7 +26,7 @@ func using(step scripted.Step, in, out int) scripted.Step {
 // raised.
 func TestBudgets(t *testing.T) { // A17, A52
 	for _, c := range []struct {
-		limit string
+		limit messages.Limit
 		set   func(*actors.Definition)
 		raise messages.Resume
 	}{
@@ -53,7 +53,7 @@ func TestBudgets(t *testing.T) { // A17, A52
 				if e := actorstest.Of[messages.BudgetExhausted](all); len(e) != 1 || e[0].Limit != c.limit || e[0].Message == "" {
 					t.Errorf("got %+v, want one exhausted limit %s", e, c.limit)
 				}
-				if p := actorstest.Of[messages.TurnPaused](all); pauses && (len(p) != 1 || p[0].Reason != c.limit) {
+				if p := actorstest.Of[messages.TurnPaused](all); pauses && (len(p) != 1 || p[0].Reason != string(c.limit)) {
 					t.Errorf("got %+v, want one pause for %s", p, c.limit)
 				}
 				node.Crash()

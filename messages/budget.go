@@ -31,6 +31,26 @@ func (c Cost) Plus(d Cost) Cost {
 // String returns the amount in whole units.
 func (c Cost) String() string { return strconv.FormatFloat(float64(c)/1e9, 'f', -1, 64) }
 
+// Limit is one of the Limits, by its name.
+type Limit string
+
+// The limits.
+const (
+	LimitSteps    Limit = "max_steps"
+	LimitTokens   Limit = "max_tokens"
+	LimitCost     Limit = "max_cost"
+	LimitDuration Limit = "max_duration"
+)
+
+// Scope is what a limit is about.
+type Scope string
+
+// The scopes.
+const (
+	ScopeTurn  Scope = "turn"  // the turn
+	ScopeAgent Scope = "agent" // all turns of the agent
+)
+
 // Limits bound what a turn or an agent may use. A zero value is no limit.
 type Limits struct {
 	// MaxSteps is in model calls, attempts not counted.
@@ -40,6 +60,21 @@ type Limits struct {
 	// MaxDuration is how long it may run, in milliseconds. Waiting for a person or in the
 	// queue does not count; time in which no node ran it does.
 	MaxDuration int64 `json:"max_duration_ms,omitempty"`
+}
+
+// Sets reports whether l sets the limit.
+func (l Limits) Sets(limit Limit) bool {
+	switch limit {
+	case LimitSteps:
+		return l.MaxSteps != 0
+	case LimitTokens:
+		return l.MaxTokens != 0
+	case LimitCost:
+		return l.MaxCost != 0
+	case LimitDuration:
+		return l.MaxDuration != 0
+	}
+	return false
 }
 
 // Raise returns l with every limit that r sets.

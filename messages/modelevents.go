@@ -129,11 +129,9 @@ func (BudgetSettled) EventType() string { return "budget.settled" }
 
 // BudgetExhausted records that a limit was exceeded.
 type BudgetExhausted struct {
-	Turn TurnID `json:"turn"`
-	// Scope is turn or agent, Limit max_steps, max_tokens, max_cost or
-	// max_duration.
-	Scope   string `json:"scope"`
-	Limit   string `json:"limit"`
+	Turn    TurnID `json:"turn"`
+	Scope   Scope  `json:"scope"`
+	Limit   Limit  `json:"limit"`
 	Message string `json:"message"`
 }
 
@@ -142,9 +140,8 @@ func (BudgetExhausted) EventType() string { return "budget.exhausted" }
 
 // BudgetRaised records new limits set by a person. Zero values leave the old limit.
 type BudgetRaised struct {
-	Turn TurnID `json:"turn,omitempty"`
-	// Scope is turn or agent.
-	Scope  string `json:"scope"`
+	Turn   TurnID `json:"turn,omitempty"`
+	Scope  Scope  `json:"scope"`
 	Limits Limits `json:"limits"`
 	Reason string `json:"reason,omitempty"`
 }

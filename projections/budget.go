@@ -82,11 +82,9 @@ type Accounts struct {
 
 // Reached is a limit that a turn has reached, as in budget.exhausted.
 type Reached struct {
-	// Scope is turn or agent, Limit max_steps, max_tokens, max_cost or
-	// max_duration.
-	Scope   string `json:"scope"`
-	Limit   string `json:"limit"`
-	Message string `json:"message"`
+	Scope   messages.Scope `json:"scope"`
+	Limit   messages.Limit `json:"limit"`
+	Message string         `json:"message"`
 }
 
 // Accounts returns the budgets as they are now.
@@ -107,19 +105,4 @@ func (w *Work) Accounts() Accounts {
 	a.Agent.Reserved, a.Agent.RunningSince = turn.Reserved, turn.RunningSince
 	a.Turn = &turn
 	return a
-}
-
-// sets reports whether l sets the limit of that name.
-func sets(l messages.Limits, name string) bool {
-	switch name {
-	case "max_steps":
-		return l.MaxSteps != 0
-	case "max_tokens":
-		return l.MaxTokens != 0
-	case "max_cost":
-		return l.MaxCost != 0
-	case "max_duration":
-		return l.MaxDuration != 0
-	}
-	return false
 }

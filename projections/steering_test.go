@@ -319,7 +319,7 @@ func TestStatusNamesTheLimit(t *testing.T) { // A17
 	var w Work
 	exhausted := messages.BudgetExhausted{Turn: "t1", Scope: "agent", Limit: "max_tokens", Message: "100 tokens are used"}
 	pause := func(reason string) messages.Event { return messages.TurnPaused{Turn: "t1", Reason: reason} }
-	raise := func(scope string, l messages.Limits) messages.Event {
+	raise := func(scope messages.Scope, l messages.Limits) messages.Event {
 		return messages.BudgetRaised{Turn: "t1", Scope: scope, Limits: l}
 	}
 	for i, step := range []struct {

@@ -68,7 +68,7 @@ func (s story) call() messages.CallID     { return messages.CallID(s.one("c1", "
 func (s story) usage() messages.Usage     { return messages.Usage{Input: s.pick(9), Output: s.pick(5)} }
 func (s story) inputs() (ids []string)    { return []string{"u1", "u2", "u3"}[:s.pick(4)] }
 func (s story) input() string             { return s.one("u1", "u2", "u3") }
-func (s story) scope() string             { return s.one("turn", "agent") }
+func (s story) scope() messages.Scope     { return messages.Scope(s.one("turn", "agent")) }
 func (s story) timer() string             { return s.one("d1", "d2") }
 func (s story) text() string              { return s.one("", "hello", "\x1b[2J\xff\u202e", "a\nb") }
 func (s story) content() messages.Content { return messages.TextContent(s.text())[:s.pick(2)] }
@@ -169,7 +169,7 @@ func (s story) rest() messages.Event {
 	case 10:
 		return messages.ApprovalForgotten{Tool: "f"}
 	case 11:
-		return messages.BudgetExhausted{Turn: s.turn(), Scope: s.scope(), Limit: s.one("max_tokens", "max_steps"), Message: s.text()}
+		return messages.BudgetExhausted{Turn: s.turn(), Scope: s.scope(), Limit: messages.Limit(s.one("max_tokens", "max_steps")), Message: s.text()}
 	}
 	return []messages.Event{messages.TurnPaused{Turn: s.turn(), Reason: s.one("max_tokens", "approval")}, messages.TurnResumed{Turn: s.turn()}, messages.AgentCreated{}, messages.ModelRestarted{Call: s.call()}}[s.pick(4)]
 }

@@ -132,7 +132,7 @@ func (t *Turn) apply(e *event) {
 		t.phase(Turn{Phase: Running})
 		t.Limits = t.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})
 	case messages.BudgetRaised:
-		if ev.Scope != "agent" {
+		if ev.Scope != messages.ScopeAgent {
 			t.Limits = t.Limits.Raise(ev.Limits)
 		}
 	case messages.ModelRequested:

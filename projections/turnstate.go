@@ -174,7 +174,7 @@ func (t *TurnState) Asked() bool { return t.Steps > t.Before }
 func (t *TurnState) Total() messages.Usage { return t.Usage.Add(t.Below) }
 
 // Exhausted returns the limit that was reached; empty: none.
-func (t *TurnState) Exhausted() string {
+func (t *TurnState) Exhausted() messages.Limit {
 	if t.Reached == nil {
 		return ""
 	}

@@ -97,10 +97,10 @@ func (w *Work) turn(id messages.TurnID) Turn {
 
 // raised folds limits that a person has set: one of them that was reached no longer holds the turn.
 func (w *Work) raised(ev messages.BudgetRaised) {
-	if ev.Scope == "agent" {
+	if ev.Scope == messages.ScopeAgent {
 		w.Raised = w.Raised.Raise(ev.Limits)
 	}
-	if t := w.Turn; t != nil && sets(ev.Limits, t.Exhausted()) {
+	if t := w.Turn; t != nil && ev.Limits.Sets(t.Exhausted()) {
 		t.Reached = nil
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 // option returns what raises the limit in a resume.
 func option(r projections.Reached) string {
-	if r.Scope == "agent" {
-		return r.Limit + " of the agent (agent_limits." + r.Limit + ", --agent-" + strings.ReplaceAll(r.Limit, "_", "-") + ")"
+	if r.Scope == messages.ScopeAgent {
+		return fmt.Sprintf("%s of the agent (agent_limits.%s, --agent-%s)", r.Limit, r.Limit, strings.ReplaceAll(string(r.Limit), "_", "-"))
 	}
-	return r.Limit
+	return string(r.Limit)
 }
 
 // budget is what bounds a turn, or all turns of an agent, and what was used of it.
 type budget struct {
-	scope  string // turn or agent
+	scope  messages.Scope
 	limits messages.Limits
 	used   projections.Use
 }
@@ -27,8 +27,8 @@ type budget struct {
 // budgets returns that of the turn, or of one that would begin now, and that of the agent, whose
 // limits are the definition's but for those that a person has set.
 func (d *decision) budgets() (turn, agent budget) {
-	turn = budget{scope: "turn", limits: d.env.Definition.TurnLimits}
-	agent = budget{"agent", d.env.Definition.AgentLimits.Raise(d.s.Raised), d.s.Used}
+	turn = budget{scope: messages.ScopeTurn, limits: d.env.Definition.TurnLimits}
+	agent = budget{messages.ScopeAgent, d.env.Definition.AgentLimits.Raise(d.s.Raised), d.s.Used}
 	if t := d.s.Turn; t != nil {
 		turn.limits, turn.used = t.Limits, t.Used
 		if turn.used.Steps = t.Steps; t.Model != nil { // another attempt is no other step
@@ -41,16 +41,16 @@ func (d *decision) budgets() (turn, agent budget) {
 
 // reached returns the limit that does not allow so much more; the zero value if there is none.
 func (b budget) reached(need projections.Use) projections.Reached {
-	m, u, limit, message := b.limits, b.used, "", ""
+	m, u, limit, message := b.limits, b.used, messages.Limit(""), ""
 	switch {
 	case m.MaxSteps != 0 && u.Steps+need.Steps > m.MaxSteps:
-		limit, message = "max_steps", fmt.Sprintf("made %d model calls, its limit", u.Steps)
+		limit, message = messages.LimitSteps, fmt.Sprintf("made %d model calls, its limit", u.Steps)
 	case m.MaxTokens != 0 && u.Tokens+need.Tokens > m.MaxTokens:
-		limit, message = "max_tokens", fmt.Sprintf("used %d tokens and the next model call needs about %d: its limit is %d", u.Tokens, need.Tokens, m.MaxTokens)
+		limit, message = messages.LimitTokens, fmt.Sprintf("used %d tokens and the next model call needs about %d: its limit is %d", u.Tokens, need.Tokens, m.MaxTokens)
 	case m.MaxCost != 0 && u.Cost+need.Cost > m.MaxCost:
-		limit, message = "max_cost", fmt.Sprintf("cost %s and the next model call needs about %s: its limit is %s", u.Cost, need.Cost, m.MaxCost)
+		limit, message = messages.LimitCost, fmt.Sprintf("cost %s and the next model call needs about %s: its limit is %s", u.Cost, need.Cost, m.MaxCost)
 	case m.MaxDuration != 0 && u.Duration >= m.MaxDuration:
-		limit, message = "max_duration", fmt.Sprintf("ran for %s: its limit is %s", ms(u.Duration), ms(m.MaxDuration))
+		limit, message = messages.LimitDuration, fmt.Sprintf("ran for %s: its limit is %s", ms(u.Duration), ms(m.MaxDuration))
 	default:
 		return projections.Reached{}
 	}

@@ -86,7 +86,7 @@ func (d *decision) shorter() (cut projections.Cut, keep int) {
 // compaction may help with.
 func (d *decision) affordable() bool {
 	switch d.limited().Limit {
-	case "", "max_tokens", "max_cost":
+	case "", messages.LimitTokens, messages.LimitCost:
 		return true
 	}
 	return false

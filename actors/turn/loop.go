@@ -33,7 +33,7 @@ func (d *decision) step() bool {
 	case t.Paused() != "":
 		d.unpause()
 	case t.Reached != nil && !d.env.Definition.PauseAtLimit:
-		d.fail(t.Reached.Limit, t.Reached.Message+raiseIt)
+		d.fail(string(t.Reached.Limit), t.Reached.Message+raiseIt)
 	case t.Model != nil && t.Model.Phase != projections.ModelDue, s.asking != "":
 		return false
 	case s.Summary != nil && s.Summary.Turn == t.ID && t.Reached != nil:
@@ -169,7 +169,7 @@ func pauseIsOver(t *projections.TurnState) bool {
 // pauseForLimit pauses a turn that has reached a limit.
 func (d *decision) pauseForLimit() {
 	r := d.s.Turn.Reached
-	d.pause(r.Limit, r.Message+raiseIt)
+	d.pause(string(r.Limit), r.Message+raiseIt)
 }
 
 // pauseForCalls pauses a turn whose calls wait for a person.

@@ -24,7 +24,7 @@ func (d *decision) resume(c messages.Resume) error {
 	case !failed && c.AgentLimits != messages.Raised{} && c.Raised != messages.Raised{}:
 		return messages.Refuse(messages.Conflict, "no turn waits for new limits: set those of the agent alone (agent_limits)")
 	case !failed && c.AgentLimits != messages.Raised{}:
-		d.raise("", "agent", c.AgentLimits, c.Reason)
+		d.raise("", messages.ScopeAgent, c.AgentLimits, c.Reason)
 		return nil
 	case len(s.Inputs.Queued) > 0: // others are about to begin
 		return messages.Refuse(messages.Busy, "inputs are waiting, and the next turn is about to begin: no earlier one can continue")
@@ -52,8 +52,8 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 			return err
 		}
 	}
-	d.raise(t.ID, "turn", c.Raised, c.Reason)
-	d.raise(t.ID, "agent", c.AgentLimits, c.Reason)
+	d.raise(t.ID, messages.ScopeTurn, c.Raised, c.Reason)
+	d.raise(t.ID, messages.ScopeAgent, c.AgentLimits, c.Reason)
 	switch {
 	case forCalls:
 	case reason != "":
@@ -81,7 +81,7 @@ func waitsFor(t *projections.TurnState) string {
 }
 
 // raise records limits that a person has set, if any.
-func (d *decision) raise(turn messages.TurnID, scope string, r messages.Raised, reason string) {
+func (d *decision) raise(turn messages.TurnID, scope messages.Scope, r messages.Raised, reason string) {
 	if r != (messages.Raised{}) {
 		d.emit(messages.BudgetRaised{Turn: turn, Scope: scope, Limits: r.Limits(), Reason: reason})
 	}
@@ -92,13 +92,13 @@ func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) e
 	if e.Model != nil { // a step whose model call failed is made again
 		steps = max(steps-1, 0)
 	}
-	own := budget{"turn", e.Limits, e.Used}
+	own := budget{messages.ScopeTurn, e.Limits, e.Used}
 	own.used.Steps = steps
 	if err := d.refuseResume(c, e.ID, own); err != nil {
 		return err
 	}
 	d.configure()
-	d.raise("", "agent", c.AgentLimits, c.Reason)
+	d.raise("", messages.ScopeAgent, c.AgentLimits, c.Reason)
 	d.begin(messages.TurnStarted{ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason}, e.Limits.Raise(c.Raised.Limits()))
 	return nil
 }

@@ -255,7 +255,7 @@ func (c *checker) budgetEvent(ev messages.Event) {
 		m.reserved = nil
 	case messages.BudgetExhausted:
 		c.must(o.exhausted == "", "a limit was reached twice")
-		o.exhausted = ev.Limit
+		o.exhausted = string(ev.Limit)
 	}
 }
 

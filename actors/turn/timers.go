@@ -41,7 +41,7 @@ func (d *decision) ran(tm *messages.TimerSet) int64 {
 // not reached before.
 func (d *decision) startClock() {
 	t := d.s.Turn
-	if t.Exhausted() == "max_duration" {
+	if t.Exhausted() == messages.LimitDuration {
 		return
 	}
 	turn, agent := d.budgets()

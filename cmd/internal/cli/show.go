@@ -56,7 +56,7 @@ func (a *app) status(s projections.AgentStatus) error {
 	if t := s.Failed; t != nil {
 		row("last turn", "%s failed (%s) at %s%s", t.Turn, t.Reason, t.At.UTC().Format(time.DateTime), because(t.Message))
 		if s.Turn == "" && s.Deleted == nil {
-			row("", "%s resume %s%s continues it", a.started, agent, limit{scope: "turn"}.raise(t.Reason))
+			row("", "%s resume %s%s continues it", a.started, agent, limit{scope: messages.ScopeTurn}.raise(t.Reason))
 		}
 	}
 	if end := s.Deleted; end != nil {

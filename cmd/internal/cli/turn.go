@@ -119,7 +119,7 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		e := raw[messages.TurnStarted](ev.Data)
 		t.limit = limit{limits: e.Limits.Raise(messages.Limits{MaxSteps: e.MaxSteps})}
 	case messages.BudgetExhausted{}.EventType():
-		if t.limit.scope = raw[messages.BudgetExhausted](ev.Data).Scope; t.limit.scope == "agent" {
+		if t.limit.scope = raw[messages.BudgetExhausted](ev.Data).Scope; t.limit.scope == messages.ScopeAgent {
 			t.limit.limits = messages.Limits{}
 		}
 	case messages.TurnPaused{}.EventType():

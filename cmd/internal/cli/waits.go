@@ -87,7 +87,7 @@ func (a *app) standing(agent string, s projections.AgentStatus, l limit) (what, 
 func (a *app) besidesText(agent string, s projections.AgentStatus, l limit) (reason, what, do string) {
 	reason, what = s.Paused, s.Message
 	if s.Limit != nil {
-		l, reason = limitOf(s), s.Limit.Limit
+		l, reason = limitOf(s), string(s.Limit.Limit)
 		if reason != s.Paused { // the message is about something else
 			what = s.Limit.Message
 		}
@@ -97,8 +97,7 @@ func (a *app) besidesText(agent string, s projections.AgentStatus, l limit) (rea
 
 // limit is a limit that a turn has reached, or may.
 type limit struct {
-	// scope is turn or agent.
-	scope string
+	scope messages.Scope
 	// limits are those of the scope. What is in the agent's definition alone is not
 	// known here, and zero.
 	limits messages.Limits
@@ -108,17 +107,17 @@ type limit struct {
 // empty if the reason of a pause or failure is none.
 func (l limit) raise(reason string) string {
 	limits, flag, value := l.limits, "max-", ""
-	if l.scope == "agent" {
+	if l.scope == messages.ScopeAgent {
 		flag = "agent-max-"
 	}
-	switch reason {
-	case "max_steps":
+	switch messages.Limit(reason) {
+	case messages.LimitSteps:
 		flag, value = flag+"steps", twice(limits.MaxSteps, strconv.Itoa(max(2*limits.MaxSteps, limits.MaxSteps+10)))
-	case "max_tokens":
+	case messages.LimitTokens:
 		flag, value = flag+"tokens", twice(limits.MaxTokens, strconv.Itoa(2*limits.MaxTokens))
-	case "max_cost":
+	case messages.LimitCost:
 		flag, value = flag+"cost", twice(limits.MaxCost, (2*limits.MaxCost).String())
-	case "max_duration":
+	case messages.LimitDuration:
 		d := time.Duration(limits.MaxDuration) * time.Millisecond
 		flag, value = flag+"duration", twice(d, (2*d).String())
 	default:
@@ -145,7 +144,7 @@ func limitOf(s projections.AgentStatus) limit {
 	l := limit{scope: s.Limit.Scope}
 	switch {
 	case s.Budget == nil:
-	case l.scope == "agent":
+	case l.scope == messages.ScopeAgent:
 		l.limits = atLeast(s.Budget.Agent.Limits, s.Budget.Agent.Used)
 	case s.Budget.Turn != nil:
 		l.limits = atLeast(s.Budget.Turn.Limits, s.Budget.Turn.Used)

@@ -129,17 +129,6 @@ type Verdict struct {
 	Calls     map[messages.CallID]json.RawMessage
 }
 
-// The points of hook.decided.
-const (
-	atTurnStart   = "turn_start"
-	atBeforeModel = string(turn.BeforeModel)
-	atAfterModel  = "after_model"
-	atBeforeTools = "before_tools"
-	atBeforeTool  = "before_tool"
-	atAfterTool   = "after_tool"
-	atTurnEnd     = string(turn.TurnEnd)
-)
-
 // sortHooks returns the hooks in the order in which they are asked.
 func sortHooks(hooks []Hook) []Hook {
 	sorted := slices.Clone(hooks)

@@ -49,10 +49,10 @@ func bind[T any](f func(context.Context, HookInfo, T) (Verdict, error), in HookI
 
 // ask asks every hook at a point until one stops the others: by ending the turn, by pausing it,
 // by failing. take is given each decision.
-func (h hooking) ask(ctx context.Context, point string, of func(Hook) bound, take func(turn.HookDecision, Verdict)) {
+func (h hooking) ask(ctx context.Context, point messages.HookPoint, of func(Hook) bound, take func(turn.HookDecision, Verdict)) {
 	for _, hook := range h.hooks {
 		f := of(hook)
-		if f == nil || slices.Contains(h.passed, point+"/"+hook.Name) {
+		if f == nil || slices.Contains(h.passed, string(point)+"/"+hook.Name) {
 			continue
 		}
 		v, err := h.call(ctx, hook.Name, f)
@@ -75,9 +75,9 @@ func (h hooking) ask(ctx context.Context, point string, of func(Hook) bound, tak
 func stops(d turn.HookDecision) bool {
 	switch d.Do {
 	case Skip, Finish, turn.HookFailed:
-		return d.Point != atTurnEnd
+		return d.Point != messages.PointTurnEnd
 	case Pause:
-		return d.Point == atTurnStart || d.Point == atBeforeModel
+		return d.Point == messages.PointTurnStart || d.Point == messages.PointBeforeModel
 	}
 	return false
 }
@@ -130,7 +130,7 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 	o.Point = turn.BeforeModel
 	stop := false
 	note := func(d turn.HookDecision, v Verdict) {
-		if d.Do == Rewrite && v.Request != nil && d.Point == atBeforeModel {
+		if d.Do == Rewrite && v.Request != nil && d.Point == messages.PointBeforeModel {
 			req = copyRequest(*v.Request)
 			o.request = &req
 		}
@@ -138,7 +138,7 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 		stop = stop || stops(d)
 	}
 	if atStart {
-		h.ask(ctx, atTurnStart, func(hook Hook) bound {
+		h.ask(ctx, messages.PointTurnStart, func(hook Hook) bound {
 			if hook.TurnStart == nil {
 				return nil
 			}
@@ -146,7 +146,7 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 		}, note)
 	}
 	if !stop {
-		h.ask(ctx, atBeforeModel, func(hook Hook) bound {
+		h.ask(ctx, messages.PointBeforeModel, func(hook Hook) bound {
 			return bind(hook.BeforeModel, h.info, func() providers.Request { return copyRequest(req) })
 		}, note)
 	}
@@ -192,14 +192,14 @@ func digestRequest(r providers.Request) string {
 // hooksFailed is the outcome of hooks that cannot be asked.
 func hooksFailed(point turn.Point, err error) turn.HooksAsked {
 	return turn.HooksAsked{Point: point, Decisions: []turn.HookDecision{
-		{Hook: "hooks", Point: string(point), Do: turn.HookFailed, Reason: printable(err.Error(), maxMessage)},
+		{Hook: "hooks", Point: point, Do: turn.HookFailed, Reason: printable(err.Error(), maxMessage)},
 	}}
 }
 
 // turnEnd asks the hooks at the end of a turn; every one is asked.
 func (h hooking) turnEnd(ctx context.Context, end HookedEnd) turn.HooksAsked {
 	o := turn.HooksAsked{Point: turn.TurnEnd}
-	h.ask(ctx, atTurnEnd, func(hook Hook) bound {
+	h.ask(ctx, messages.PointTurnEnd, func(hook Hook) bound {
 		return bind(hook.TurnEnd, h.info, func() HookedEnd { return end })
 	}, func(d turn.HookDecision, _ Verdict) { o.Decisions = append(o.Decisions, d) })
 	o.Decisions = h.fit(o.Decisions, 0)
@@ -209,7 +209,7 @@ func (h hooking) turnEnd(ctx context.Context, end HookedEnd) turn.HooksAsked {
 // afterTool asks the hooks about a result, and returns it as they want it.
 func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (HookedResult, []turn.HookDecision) {
 	var list []turn.HookDecision
-	h.ask(ctx, atAfterTool, func(hook Hook) bound {
+	h.ask(ctx, messages.PointAfterTool, func(hook Hook) bound {
 		if hook.AfterTool == nil {
 			return nil
 		}

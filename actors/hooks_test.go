@@ -203,7 +203,7 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 				t.Errorf("got output %q, want %q", done[0].Output, c.out)
 			}
 			facts := actorstest.Of[messages.HookDecided](all)
-			if len(facts) == 0 || facts[0].Point != c.at || facts[0].Hook != "h" || facts[0].Reason == "" {
+			if len(facts) == 0 || string(facts[0].Point) != c.at || facts[0].Hook != "h" || facts[0].Reason == "" {
 				t.Errorf("got hook.decided %+v, want one with its reason first", facts)
 			}
 			if owner := fmt.Sprintf("epoch=%d hook=h", node.Epoch()); strings.Contains(c.name, "panics") && !strings.Contains(logged.String(), owner) {

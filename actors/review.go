@@ -76,7 +76,7 @@ func (r *review) answer(ctx context.Context) {
 }
 
 func (r *review) afterModel(ctx context.Context) {
-	r.ask(ctx, atAfterModel, func(hook Hook) bound {
+	r.ask(ctx, messages.PointAfterModel, func(hook Hook) bound {
 		return bind(hook.AfterModel, r.info, func() providers.Response {
 			return providers.Response{Items: copyItems(r.answered.Items), Finish: r.answered.Finish, Model: r.answered.Model, Usage: r.answered.Usage}
 		})
@@ -117,7 +117,7 @@ func (r *review) change(id messages.CallID, change func(*turn.Review)) {
 
 // beforeTools asks the hooks about all calls together.
 func (r *review) beforeTools(ctx context.Context) {
-	r.ask(ctx, atBeforeTools, func(hook Hook) bound {
+	r.ask(ctx, messages.PointBeforeTools, func(hook Hook) bound {
 		return bind(hook.BeforeTools, r.info, func() []HookedCall {
 			calls := slices.Clone(r.calls)
 			for i := range calls {
@@ -159,7 +159,7 @@ func (r *review) rewrite(c *HookedCall, d turn.HookDecision, arguments json.RawM
 // hooks have made of it.
 func (r *review) beforeTool(ctx context.Context, c *HookedCall) {
 	refused := false
-	r.ask(ctx, atBeforeTool, func(hook Hook) bound {
+	r.ask(ctx, messages.PointBeforeTool, func(hook Hook) bound {
 		return bind(hook.BeforeTool, r.info, c.copy)
 	}, func(d turn.HookDecision, v Verdict) {
 		if d.Do == Rewrite {

@@ -127,15 +127,27 @@ type CommandNoop struct {
 // EventType returns "command.noop".
 func (CommandNoop) EventType() string { return "command.noop" }
 
+// HookPoint is where in a turn a hook is called.
+type HookPoint string
+
+// The points.
+const (
+	PointTurnStart   HookPoint = "turn_start"
+	PointBeforeModel HookPoint = "before_model"
+	PointAfterModel  HookPoint = "after_model"
+	PointBeforeTools HookPoint = "before_tools" // about the calls of an answer together
+	PointBeforeTool  HookPoint = "before_tool"  // about each call
+	PointAfterTool   HookPoint = "after_tool"
+	PointTurnEnd     HookPoint = "turn_end"
+)
+
 // HookDecided is the decision of a hook.
 type HookDecided struct {
-	Turn TurnID `json:"turn"`
-	Step int    `json:"step,omitempty"`
-	Hook string `json:"hook"`
-	// Point is where it was called: turn_start, before_model, after_model,
-	// before_tools, before_tool, after_tool, turn_end.
-	Point string `json:"point"`
-	Call  CallID `json:"call,omitempty"`
+	Turn  TurnID    `json:"turn"`
+	Step  int       `json:"step,omitempty"`
+	Hook  string    `json:"hook"`
+	Point HookPoint `json:"point"` // where it was called
+	Call  CallID    `json:"call,omitempty"`
 	// Decision is continue, rewrite, skip, pause, finish, or failed for a hook that
 	// returned an error.
 	Decision string `json:"decision"`

@@ -15,18 +15,10 @@ const (
 	HookFailed   HookAction = "failed" // the hook broke; Reason is why
 )
 
-// Points of hook.decided that a fold distinguishes.
-const (
-	PointTurnStart   = "turn_start"
-	PointBeforeModel = "before_model"
-	PointAfterTool   = "after_tool"
-	PointTurnEnd     = "turn_end"
-)
-
 // hookDecided folds what a hook wants of the turn. What it wants of a call is in the events
 // behind it, but for new arguments.
 func (t *TurnState) hookDecided(ev messages.HookDecided) {
-	end := ev.Point == PointTurnEnd
+	end := ev.Point == messages.PointTurnEnd
 	switch HookAction(ev.Decision) {
 	case HookPause:
 		t.hooked(ev)
@@ -38,7 +30,7 @@ func (t *TurnState) hookDecided(ev messages.HookDecided) {
 			t.answer(ev.Answer)
 		}
 	case HookSkip:
-		if ev.Point == PointTurnStart || ev.Point == PointBeforeModel {
+		if ev.Point == messages.PointTurnStart || ev.Point == messages.PointBeforeModel {
 			t.HookAnswer = &ev.Answer
 		}
 	case HookRewrite:
@@ -73,7 +65,7 @@ func (t *TurnState) again(hook string) {
 // hold keeps the turn where it is until a person resumes it. The pause of a
 // call before it runs asks for its approval, and holds nothing else.
 func (t *TurnState) hold(ev messages.HookDecided) {
-	if ev.Call != "" && ev.Point != PointAfterTool {
+	if ev.Call != "" && ev.Point != messages.PointAfterTool {
 		return
 	}
 	t.Held = &Hold{ev.Hook, ev.Reason}
@@ -96,7 +88,7 @@ func (h *Hold) String() string {
 // steered input: a turn that one of them has paused comes back to the same point.
 func (t *TurnState) hooked(ev messages.HookDecided) {
 	switch ev.Point {
-	case PointTurnStart, PointBeforeModel, PointTurnEnd:
-		t.Hooked = append(t.Hooked, ev.Point+"/"+ev.Hook)
+	case messages.PointTurnStart, messages.PointBeforeModel, messages.PointTurnEnd:
+		t.Hooked = append(t.Hooked, string(ev.Point)+"/"+ev.Hook)
 	}
 }

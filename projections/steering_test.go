@@ -387,7 +387,7 @@ func TestHeldTurnsNameTheirHook(t *testing.T) { // A40, A61
 		var w Work
 		for i, ev := range []messages.Event{
 			started("t1", "u1"),
-			messages.HookDecided{Turn: "t1", Hook: "guard", Point: PointTurnStart, Decision: string(HookPause), Reason: reason},
+			messages.HookDecided{Turn: "t1", Hook: "guard", Point: messages.PointTurnStart, Decision: string(HookPause), Reason: reason},
 			messages.TurnPaused{Turn: "t1", Reason: PausedHook},
 		} {
 			w.Apply(messages.EventNumber(i+1), ev)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // hooked records what a hook decided, unless it changed nothing.
@@ -22,8 +21,8 @@ func (d *decision) hooked(h HookDecision, call messages.CallID) {
 	case h.Do == HookContinue:
 		ev.Note = h.Text
 	case h.Do == HookFinish,
-		h.Do == HookSkip && (h.Point == projections.PointTurnStart || h.Point == projections.PointBeforeModel),
-		h.Do == HookRewrite && h.Point == projections.PointTurnEnd:
+		h.Do == HookSkip && (h.Point == messages.PointTurnStart || h.Point == messages.PointBeforeModel),
+		h.Do == HookRewrite && h.Point == messages.PointTurnEnd:
 		ev.Answer = h.Text
 	}
 	d.emit(ev)

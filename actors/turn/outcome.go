@@ -104,7 +104,7 @@ type Review struct {
 // HookDecision is what one hook has decided.
 type HookDecision struct {
 	Hook  string
-	Point string // as in hook.decided
+	Point Point
 	Do    HookAction
 	// Reason is why, for the log.
 	Reason string
@@ -128,11 +128,12 @@ const (
 	HookFailed   = projections.HookFailed
 )
 
-// Point is where a turn waits for hooks.
-type Point string
+// Point is where a hook is asked.
+type Point = messages.HookPoint
 
-// The points. Other hooks are asked as a part of the effect that they belong to.
+// The points where a turn waits for hooks. Other hooks are asked as a part of the effect that they
+// belong to.
 const (
-	BeforeModel Point = projections.PointBeforeModel // turn_start included, before the first step
-	TurnEnd     Point = projections.PointTurnEnd
+	BeforeModel = messages.PointBeforeModel // PointTurnStart included, before the first step
+	TurnEnd     = messages.PointTurnEnd
 )

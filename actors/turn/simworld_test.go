@@ -211,7 +211,7 @@ func (s *sim) hooks(point string, in int) (list []turn.HookDecision) {
 	}
 	for s.chance(in) && len(list) < 3 {
 		h := turn.HookDecision{
-			Hook: s.one("h1", "h2"), Point: point,
+			Hook: s.one("h1", "h2"), Point: turn.Point(point),
 			Do:     turn.HookAction(s.one("", "continue", "rewrite", "skip", "pause", "finish", "failed")),
 			Reason: s.one("", "why"), Text: s.one("", "said"), Arguments: s.one("", `{"a":9}`, "{oops"),
 		}

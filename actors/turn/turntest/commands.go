@@ -143,11 +143,11 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 				continue
 			case word == "hook" && last == "":
 				var h turn.HookDecision
-				h, args = hook(args, "after_model")
+				h, args = hook(args, messages.PointAfterModel)
 				o.Hooks = append(o.Hooks, h)
 			case word == "hook":
 				var h turn.HookDecision
-				h, args = hook(args, "before_tool")
+				h, args = hook(args, messages.PointBeforeTool)
 				j.Hooks = append(j.Hooks, h)
 			case word == "free":
 				j.Free = true
@@ -201,7 +201,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 				s.t.Fatalf("hooks: %q is no hook", word)
 			}
 			var h turn.HookDecision
-			h, args = hook(args, string(o.Point))
+			h, args = hook(args, o.Point)
 			o.Decisions = append(o.Decisions, h)
 		}
 		return o

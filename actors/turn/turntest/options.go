@@ -146,7 +146,7 @@ func (s *Stage) schedule(opts map[string]string) messages.Schedule {
 
 // hook reads what stands behind the word hook: its name, what it wants, and
 // [TEXT] [because=WHY] [arguments=JSON] [point=P]. It gives the other words back.
-func hook(args []string, point string) (turn.HookDecision, []string) {
+func hook(args []string, point turn.Point) (turn.HookDecision, []string) {
 	h := turn.HookDecision{Hook: at(args, 0), Do: turn.HookAction(at(args, 1)), Point: point}
 	args = args[2:]
 	for len(args) > 0 {
@@ -159,7 +159,7 @@ func hook(args []string, point string) (turn.HookDecision, []string) {
 		case isOption && key == "arguments":
 			h.Arguments = value
 		case isOption && key == "point":
-			h.Point = value
+			h.Point = turn.Point(value)
 		case isOption && !strings.Contains(key, " "):
 			return h, args
 		default:
@@ -183,7 +183,7 @@ func hooksAfter(args []string) (rest []string, hooks []turn.HookDecision) {
 			continue
 		}
 		var h turn.HookDecision
-		h, args = hook(args[1:], "after_tool")
+		h, args = hook(args[1:], messages.PointAfterTool)
 		hooks = append(hooks, h)
 	}
 	return rest, hooks

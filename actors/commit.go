@@ -85,7 +85,7 @@ func (a *agent) stalled(sender *actor.PID, err error) {
 
 // Summarize returns what the headers of a frame hold of the agent's state.
 func Summarize(s *turn.State) eventlog.Summary {
-	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
+	sum := eventlog.Summary{Phase: s.Phase(), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}
@@ -133,7 +133,7 @@ func (a *agent) appended(f *messages.Frame, size int, owed []Reply, sender *acto
 	a.save(a.rt.saveEvery, snapshotShare)
 	now := Summarize(&a.state)
 	a.observe(func(o Observer) {
-		o.Committed(Commit{Agent: a.id, Seq: a.newest, Frame: f, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
+		o.Committed(Commit{Agent: a.id, Seq: a.newest, Frame: f, Phase: now.Phase, Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
 	})
 	a.owe(owed)
 	a.notifyEnded(f)

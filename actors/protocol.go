@@ -73,7 +73,7 @@ type Commit struct {
 	Seq   uint64
 	Frame *messages.Frame
 	// Phase and Turn are the agent's, as of the frame; Turn is empty when idle.
-	Phase string
+	Phase messages.AgentPhase
 	Turn  messages.TurnID
 	// Waiting is how many of its calls wait for a person.
 	Waiting int

@@ -7,7 +7,7 @@ import "github.com/reprise-dev/reprise/projections"
 func (n *Node) Agents() map[string]int {
 	phases := make(map[string]int)
 	for _, row := range n.owner.agents.List(projections.AgentFilter{}) {
-		phases[row.Phase]++
+		phases[string(row.Phase)]++
 	}
 	return phases
 }

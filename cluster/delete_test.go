@@ -65,7 +65,7 @@ func (w *world) listed(c *client.Client, q messages.Query) (agents []string) {
 		w.ok(err)
 		var row projections.Agent
 		w.ok(json.Unmarshal(line, &row))
-		agents = append(agents, row.Agent.String()+" "+row.Phase)
+		agents = append(agents, row.Agent.String()+" "+string(row.Phase))
 	}
 	return agents
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -19,7 +20,7 @@ const failedLately = time.Hour
 // last turn has failed, by reason.
 func (n *Node) failedTurns() []doctor.Finding {
 	count := make(map[string]int)
-	rows := n.agents.List(projections.AgentFilter{Failed: true, Phase: "idle", Since: time.Now().Add(-failedLately)})
+	rows := n.agents.List(projections.AgentFilter{Failed: true, Phase: messages.PhaseIdle, Since: time.Now().Add(-failedLately)})
 	for _, row := range rows {
 		count[row.LastFailed]++
 	}

@@ -162,7 +162,7 @@ func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 		return
 	}
 	o.agents.Apply(projections.Agent{
-		Agent: head.Agent, Phase: string(head.Phase), Turn: head.Turn, Waiting: head.Waiting, LastFailed: head.Failed,
+		Agent: head.Agent, Phase: head.Phase, Turn: head.Turn, Waiting: head.Waiting, LastFailed: head.Failed,
 		Events: head.Last, Epoch: head.Epoch, Updated: head.Time,
 	})
 	w.note(head)

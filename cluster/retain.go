@@ -94,7 +94,7 @@ func (r *retention) run(ctx context.Context, every time.Duration) {
 // sweep deletes the agents that are due.
 func (r *retention) sweep(ctx context.Context, now time.Time) {
 	for kind, keep := range r.kinds {
-		for _, row := range r.node.owner.agents.List(projections.AgentFilter{Kind: kind, Phase: "idle"}) {
+		for _, row := range r.node.owner.agents.List(projections.AgentFilter{Kind: kind, Phase: messages.PhaseIdle}) {
 			if now.Sub(row.Updated) < keep || !r.node.owner.rests(row.Agent) {
 				continue
 			}
@@ -171,7 +171,7 @@ func (r *retention) find(context.Context) (found []doctor.Finding) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.kinds)) {
 		late := 0
-		for _, row := range r.node.owner.agents.List(projections.AgentFilter{Kind: kind, Phase: "paused"}) {
+		for _, row := range r.node.owner.agents.List(projections.AgentFilter{Kind: kind, Phase: messages.PhasePaused}) {
 			if time.Since(row.Updated) >= r.kinds[kind] {
 				late++
 			}

@@ -43,14 +43,14 @@ func (r Recorded) Tail() Tail {
 }
 
 // Phase is what an agent is doing as of a frame.
-type Phase string
+type Phase = messages.AgentPhase
 
 // The phases.
 const (
-	Idle    Phase = "idle"
-	Running Phase = "running"
-	Paused  Phase = "paused"  // waits for a person
-	Gone    Phase = "deleted" // and not made anew since
+	Idle    = messages.PhaseIdle
+	Running = messages.PhaseRunning
+	Paused  = messages.PhasePaused
+	Gone    = messages.PhaseDeleted
 )
 
 // Summary is what headers say of an agent as of a frame, so that lists and

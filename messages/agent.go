@@ -113,6 +113,22 @@ func (a AgentID) Partition() Partition {
 // String returns the partition as it is written in a subject.
 func (p Partition) String() string { return fmt.Sprint(uint8(p)) }
 
+// AgentPhase is what an agent is doing.
+type AgentPhase string
+
+// The phases.
+const (
+	PhaseIdle    AgentPhase = "idle"
+	PhaseRunning AgentPhase = "running"
+	PhasePaused  AgentPhase = "paused"  // waits for a person
+	PhaseDeleted AgentPhase = "deleted" // and not created again since
+)
+
+// AgentPhases returns all phases.
+func AgentPhases() []AgentPhase {
+	return []AgentPhase{PhaseIdle, PhaseRunning, PhasePaused, PhaseDeleted}
+}
+
 // Epoch numbers the owners of a partition. A frame of an epoch below the newest owner's
 // was written by an owner that has been replaced. Zero: no owner.
 type Epoch uint64

@@ -30,8 +30,8 @@ type Query struct {
 	// From is set, too; the page is found without the cursor, but slower.
 	Cursor string `json:"cursor,omitempty"`
 	// Kind and Phase select agents of a tenant.
-	Kind  string `json:"kind,omitempty"`
-	Phase string `json:"phase,omitempty"`
+	Kind  string     `json:"kind,omitempty"`
+	Phase AgentPhase `json:"phase,omitempty"`
 	// Last, which may be failed, selects agents by how their newest turn ended; the view
 	// is agents.
 	Last string `json:"last,omitempty"`

@@ -12,9 +12,8 @@ import (
 
 // Agent is one agent as a list shows it: the row of `reprise ls`.
 type Agent struct {
-	Agent messages.AgentID `json:"agent"`
-	// Phase is idle, running, paused or deleted.
-	Phase string `json:"phase"`
+	Agent messages.AgentID    `json:"agent"`
+	Phase messages.AgentPhase `json:"phase"`
 	// Turn runs or is paused; empty if the agent is idle.
 	Turn messages.TurnID `json:"turn,omitempty"`
 	// Waiting is how many of its calls wait for a person.
@@ -33,8 +32,9 @@ type Agent struct {
 // AgentFilter chooses rows of a list. Empty fields choose all but deleted agents, which Phase or
 // Deleted chooses.
 type AgentFilter struct {
-	Tenant, Kind, Phase string
-	Deleted             bool
+	Tenant, Kind string
+	Phase        messages.AgentPhase
+	Deleted      bool
 	// Failed chooses agents whose newest turn that ended has failed.
 	Failed bool
 	// After leaves out everything up to this agent in the list's order.
@@ -47,7 +47,7 @@ type AgentFilter struct {
 
 func (f AgentFilter) admits(a messages.AgentID, r agentRow) bool {
 	return (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
-		(f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != PhaseDeleted)) &&
+		(f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != messages.PhaseDeleted)) &&
 		(!f.Failed || r.failed != "") && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
 }
 
@@ -70,13 +70,13 @@ type Agents struct {
 
 // agentRow is a row without its key and without a time's zone.
 type agentRow struct {
-	phase, owner string
-	failed       string
-	turn         messages.TurnID
-	events       messages.EventNumber
-	epoch        messages.Epoch
-	waiting      int
-	updated      int64 // ns since 1970; 0: never
+	phase         messages.AgentPhase
+	owner, failed string
+	turn          messages.TurnID
+	events        messages.EventNumber
+	epoch         messages.Epoch
+	waiting       int
+	updated       int64 // ns since 1970; 0: never
 }
 
 // Apply replaces the row of an agent and reports whether it did: a row with fewer events than
@@ -97,7 +97,7 @@ func (l *Agents) Apply(row Agent) bool {
 		id = messages.AgentID{Tenant: l.name(id.Tenant), Kind: l.name(id.Kind), Key: strings.Clone(id.Key)}
 		l.added = append(l.added, id)
 	}
-	r := agentRow{phase: l.name(row.Phase), owner: l.name(row.Owner), failed: l.name(row.LastFailed), events: row.Events, epoch: row.Epoch, waiting: row.Waiting}
+	r := agentRow{phase: messages.AgentPhase(l.name(string(row.Phase))), owner: l.name(row.Owner), failed: l.name(row.LastFailed), events: row.Events, epoch: row.Epoch, waiting: row.Waiting}
 	if r.turn = old.turn; row.Turn != old.turn {
 		r.turn = messages.TurnID(strings.Clone(string(row.Turn)))
 	}
@@ -183,7 +183,7 @@ func (l *Agents) sort() {
 }
 
 // lives reports whether there is a row and its agent is not deleted.
-func (r agentRow) lives() bool { return r.phase != "" && r.phase != PhaseDeleted }
+func (r agentRow) lives() bool { return r.phase != "" && r.phase != messages.PhaseDeleted }
 
 func (r agentRow) row(a messages.AgentID) Agent {
 	row := Agent{Agent: a, Phase: r.phase, Turn: r.turn, Waiting: r.waiting, LastFailed: r.failed, Events: r.events, Epoch: r.epoch, Owner: r.owner}

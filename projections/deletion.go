@@ -6,9 +6,6 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// PhaseDeleted is the phase of an agent that was deleted and has not been created again.
-const PhaseDeleted = "deleted"
-
 // Life is what an agent is, from its creation to its deletion. The zero value is an agent
 // without events.
 type Life struct {

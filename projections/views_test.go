@@ -231,7 +231,7 @@ func TestAgentsAreLean(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range agents {
-		l.Apply(Agent{Agent: id("default", "assistant", fmt.Sprint("user-", i)), Phase: strings.Clone("idle"), Owner: strings.Clone("n1"), Events: 9, Updated: testTime})
+		l.Apply(Agent{Agent: id("default", "assistant", fmt.Sprint("user-", i)), Phase: messages.AgentPhase(strings.Clone("idle")), Owner: strings.Clone("n1"), Events: 9, Updated: testTime})
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

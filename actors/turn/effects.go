@@ -90,17 +90,17 @@ func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
 	return list
 }
 
-// Phase returns what the agent is doing, in the words of its headers.
-func (s *State) Phase() string {
+// Phase returns what the agent is doing.
+func (s *State) Phase() messages.AgentPhase {
 	switch {
 	case s.Life.Deleted != nil:
-		return projections.PhaseDeleted
+		return messages.PhaseDeleted
 	case s.Turn == nil && len(s.Inputs.Queued) == 0:
-		return "idle"
+		return messages.PhaseIdle
 	case s.Turn != nil && s.Turn.Paused() != "":
-		return "paused"
+		return messages.PhasePaused
 	}
-	return "running" // or the next turn is about to begin
+	return messages.PhaseRunning // or the next turn is about to begin
 }
 
 // Due returns the time of the state's next timer; zero if it has none.
@@ -119,5 +119,5 @@ func (s *State) Due() time.Time {
 
 // Open reports whether the agent has work to do and must be activated even without a command.
 func (s *State) Open() bool {
-	return s.Phase() == "running" || s.Summary != nil || len(s.sends()) > 0
+	return s.Phase() == messages.PhaseRunning || s.Summary != nil || len(s.sends()) > 0
 }

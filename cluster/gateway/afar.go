@@ -47,12 +47,12 @@ type (
 // toldBody and spokenBody are told and spoken on the wire.
 type (
 	toldBody struct {
-		Agent   string          `json:"a"`
-		Seq     uint64          `json:"s"`
-		Phase   string          `json:"p,omitempty"`
-		Turn    messages.TurnID `json:"t,omitempty"`
-		Waiting int             `json:"w,omitempty"`
-		Frame   []byte          `json:"f"`
+		Agent   string              `json:"a"`
+		Seq     uint64              `json:"s"`
+		Phase   messages.AgentPhase `json:"p,omitempty"`
+		Turn    messages.TurnID     `json:"t,omitempty"`
+		Waiting int                 `json:"w,omitempty"`
+		Frame   []byte              `json:"f"`
 	}
 	spokenBody struct {
 		Agent string          `json:"a"`

@@ -72,7 +72,7 @@ type pulse struct {
 	TS         time.Time `json:"ts"`
 	IntervalS  int       `json:"interval_s"`
 	// Phase is ours: idle, running or paused.
-	Phase string `json:"phase,omitempty"`
+	Phase messages.AgentPhase `json:"phase,omitempty"`
 }
 
 func (g *Gateway) pulse(a messages.AgentID) pulse {

@@ -114,7 +114,7 @@ func fits(q messages.Query, takes map[string][]string) error {
 	if q.Outcome != "" && !slices.Contains(projections.Outcomes, projections.Outcome(q.Outcome)) {
 		return messages.Refuse(messages.BadInput, "outcome %q: write %s", q.Outcome, list(projections.Outcomes))
 	}
-	if phases := []string{"idle", "running", "paused", projections.PhaseDeleted}; q.Phase != "" && !slices.Contains(phases, q.Phase) {
+	if phases := messages.AgentPhases(); q.Phase != "" && !slices.Contains(phases, q.Phase) {
 		return messages.Refuse(messages.BadInput, "phase %q: write %s", q.Phase, list(phases))
 	}
 	if q.Last != "" && q.Last != string(projections.Failed) {

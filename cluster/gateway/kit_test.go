@@ -162,7 +162,7 @@ func (h *house) wrote(a messages.AgentID, phase eventlog.Phase, events ...messag
 	tail, err = h.log.Append(h.ctx, eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: raw, Summary: eventlog.Summary{Phase: phase, Waiting: waiting}})
 	h.ok(err)
 	h.tails[a] = tail
-	h.g.Hub.Committed(actors.Commit{Agent: a, Seq: tail.Seq, Frame: f, Phase: string(phase), Waiting: waiting})
+	h.g.Hub.Committed(actors.Commit{Agent: a, Seq: tail.Seq, Frame: f, Phase: phase, Waiting: waiting})
 	return f.First
 }
 

@@ -334,7 +334,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var work projections.Work
 	var children projections.Children
 	var life projections.Life
-	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.ownerOf(a.Partition())}
+	row := projections.Agent{Agent: a, Phase: messages.PhaseIdle, Owner: g.ownerOf(a.Partition())}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
 		if err == nil && row.Events == 0 {
 			err = kept(a, q.At, rec.Frame)
@@ -353,11 +353,11 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 		return err
 	}
 	if t := work.Turn; t != nil {
-		row.Phase, row.Turn = string(t.Phase), t.ID
+		row.Phase, row.Turn = messages.AgentPhase(t.Phase), t.ID
 	}
 	status := projections.NewAgentStatus(row, &work, &children)
 	if status.Deleted = life.Deletion(); status.Deleted != nil {
-		status.Phase = projections.PhaseDeleted
+		status.Phase = messages.PhaseDeleted
 	}
 	p.line(0, status)
 	return nil

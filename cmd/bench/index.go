@@ -97,7 +97,7 @@ func (l *lab) build(ctx context.Context, store *index.Store, agents *projections
 					m.Types = append(m.Types, ev.EventType())
 				}
 				came = append(came, stored{shard, m})
-				agents.Apply(projections.Agent{Agent: a, Phase: string(summary.Phase), Turn: summary.Turn, Waiting: summary.Waiting, Events: f.Last(), Epoch: 1, Updated: f.Time})
+				agents.Apply(projections.Agent{Agent: a, Phase: summary.Phase, Turn: summary.Turn, Waiting: summary.Waiting, Events: f.Last(), Epoch: 1, Updated: f.Time})
 			}
 		}
 		begun := time.Now()

@@ -144,7 +144,7 @@ func (f *felling) still(ctx context.Context, agent string, b branch) (bool, erro
 		}
 		s = raw[projections.AgentStatus](line)
 	}
-	if s.Phase != "idle" {
+	if s.Phase != messages.PhaseIdle {
 		_, err := f.client.Do(ctx, agent, messages.Clear{Reason: f.command.Reason})
 		if err != nil && messages.AsError(err).Code == messages.UnknownKind {
 			return true, nil

@@ -324,7 +324,7 @@ func (a *app) population(ctx context.Context, c *client.Client, tenant string) f
 		if err != nil {
 			return a.failed("node", err)
 		}
-		phases[raw[projections.Agent](line).Phase]++
+		phases[string(raw[projections.Agent](line).Phase)]++
 		known++
 	}
 	text := fmt.Sprintf("a node answers; tenant %s has %d agents", tenant, known)

@@ -187,7 +187,7 @@ func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) 
 // is what the stream has told.
 func (t *turn) now(ctx context.Context, e messages.TurnPaused) (s projections.AgentStatus, waits bool) {
 	if s, ok := t.status(ctx); ok {
-		return s, s.Phase == string(projections.Paused) && s.Turn == e.Turn
+		return s, s.Phase == messages.PhasePaused && s.Turn == e.Turn
 	}
 	s.Turn, s.Paused, s.Message = e.Turn, e.Reason, e.Message
 	for _, call := range e.Calls {

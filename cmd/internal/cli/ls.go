@@ -35,7 +35,7 @@ func (a *app) ls() *cobra.Command {
 	kindFlag(cmd, &q)
 	cmd.Flags().Var(&when{at: &q.Since}, "since", "only agents to which something has happened since then: 90m, 24h, 7d, a date or a time")
 	limitFlag(cmd, &q)
-	cmd.Flags().StringVar(&q.Phase, "phase", "", "only agents that are idle, running, paused or deleted")
+	cmd.Flags().StringVar((*string)(&q.Phase), "phase", "", "only agents that are idle, running, paused or deleted")
 	cmd.Flags().StringVar(&q.Last, "last", "", "only agents whose last turn has failed: write failed")
 	cmd.Flags().BoolVar(&q.Deleted, "deleted", false, "what is left of deleted agents, too")
 	return a.connects(cmd, defaultTimeout)
@@ -43,7 +43,7 @@ func (a *app) ls() *cobra.Command {
 
 func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error {
 	switch q.Phase {
-	case "", "idle", "running", "paused", projections.PhaseDeleted:
+	case "", messages.PhaseIdle, messages.PhaseRunning, messages.PhasePaused, messages.PhaseDeleted:
 	default:
 		return usage("--phase %q: write idle, running, paused or deleted", q.Phase)
 	}

@@ -46,7 +46,7 @@ type treeLine struct {
 	Call   messages.CallID      `json:"call,omitempty"` // of the parent's, that it is
 	Tool   string               `json:"tool,omitempty"`
 	Status string               `json:"status,omitempty"` // as its parent knows it
-	Phase  string               `json:"phase,omitempty"`
+	Phase  messages.AgentPhase  `json:"phase,omitempty"`
 	Turn   messages.TurnID      `json:"turn,omitempty"`
 	Events messages.EventNumber `json:"events,omitempty"`
 	// Waiting are the agent's own calls that a person must settle.
@@ -116,7 +116,7 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 }
 
 func treeText(l treeLine) string {
-	phase := l.Phase
+	phase := string(l.Phase)
 	if l.Status != "" && l.Status != phase {
 		phase = strings.TrimSpace(phase + " (" + l.Status + ")")
 	}

@@ -240,7 +240,7 @@ func (t *turn) behind(ctx context.Context, disposition messages.Disposition) err
 	switch {
 	case !ok:
 		return nil // the answer still comes
-	case s.Phase != string(projections.Paused):
+	case s.Phase != messages.PhasePaused:
 		t.app.waits(t.agent, disposition, s)
 		return nil
 	}

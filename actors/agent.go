@@ -236,7 +236,7 @@ func (a *agent) apply(batch []outcome) {
 		return
 	}
 	var events []messages.Event
-	cause := messages.Cause{Type: "effect"}
+	cause := messages.Cause{Type: messages.CauseEffect}
 	for _, o := range batch {
 		if !a.awaits(o.of) {
 			continue

@@ -85,6 +85,6 @@ func (a *agent) cancelDrain() {
 	}
 	events, err := a.decide(a.env(), turn.Continue{})
 	if err == nil && len(events) > 0 {
-		a.commit(messages.Cause{Type: "effect"}, events, nil)
+		a.commit(messages.Cause{Type: messages.CauseEffect}, events, nil)
 	}
 }

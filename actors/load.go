@@ -183,7 +183,7 @@ func (rt *Runtime) catchUp(ctx context.Context, id messages.AgentID, l *loading)
 // takeOver fences the agent against the writer of its newest frame, and continues in the same
 // frame what was begun: many agents that are taken over at once cost one append each.
 func (a *agent) takeOver() {
-	cause := messages.Cause{Type: "takeover"}
+	cause := messages.Cause{Type: messages.CauseTakeover}
 	events := a.state.Activate(messages.AgentActivated{Epoch: a.epoch, Previous: a.tail.Epoch, Node: a.rt.node, Host: a.rt.host})
 	a.commit(cause, append(events, a.recovery()...), nil)
 }
@@ -204,7 +204,7 @@ func (a *agent) recovery() []messages.Event {
 // recover continues what an earlier activation under the same epoch began.
 func (a *agent) recover() {
 	if events := a.recovery(); len(events) > 0 {
-		a.commit(messages.Cause{Type: "takeover"}, events, nil)
+		a.commit(messages.Cause{Type: messages.CauseTakeover}, events, nil)
 		return
 	}
 	a.act()

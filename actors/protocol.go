@@ -47,7 +47,7 @@ func (d *Deliver) cause() messages.Cause {
 		c.Digest = messages.CommandDigest(d.Command)
 	}
 	if c.Endpoint == "" {
-		c.Endpoint = "client"
+		c.Endpoint = messages.EndpointClient
 	}
 	return c
 }

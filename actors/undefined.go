@@ -19,7 +19,7 @@ func (r *Runtime) takes(a messages.AgentID, m any) error {
 	case messages.Delete, messages.CancelChild, messages.Report, messages.Task:
 		return nil
 	}
-	if d.Cause.Endpoint == "peer" {
+	if d.Cause.Endpoint == messages.EndpointPeer {
 		return messages.Refuse(messages.Unavailable, "%v", err)
 	}
 	return err

@@ -48,7 +48,7 @@ func (w *world) named(got []messages.Person, want ...messages.Person) {
 }
 
 // claimed is a person by their own word.
-func claimed(name, endpoint string) messages.Person {
+func claimed(name string, endpoint messages.Endpoint) messages.Person {
 	return messages.Person{Name: name, Claimed: true, Endpoint: endpoint}
 }
 

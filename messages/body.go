@@ -59,7 +59,7 @@ func inputOf(a AgentID, raw []byte) (Input, error) {
 	if err := unmarshalObject(raw, &body); err != nil {
 		return Input{}, err
 	}
-	if body.Type != "" && body.Type != "input" {
+	if body.Type != "" && body.Type != body.Input.CommandType() {
 		return Input{}, Refuse(UnknownCommand, "type %q on an input subject: only inputs are accepted here; publish commands to the ctl subject", body.Type)
 	}
 	if err := body.address.check(a); err != nil {

@@ -28,9 +28,27 @@ func digestText(sum []byte) Digest {
 	return Digest(hex.AppendEncode(space[:0], sum))
 }
 
+// Endpoint is where a command was received.
+type Endpoint string
+
+// The endpoints.
+const (
+	EndpointIn     Endpoint = "in"     // the agent's input subject
+	EndpointCtl    Endpoint = "ctl"    // its command subject
+	EndpointPrompt Endpoint = "prompt" // the agent protocol
+	EndpointClient Endpoint = "client" // this process
+	EndpointPeer   Endpoint = "peer"   // another agent
+)
+
+// The types of a Cause that is no command.
+const (
+	CauseEffect   = "effect"   // what came of an effect
+	CauseTakeover = "takeover" // the agent has a new owner
+)
+
 // Cause is the command or effect that a frame is the result of.
 type Cause struct {
-	// Type is a command's type, or one of effect, takeover.
+	// Type is a command's type, CauseEffect or CauseTakeover.
 	Type string `json:"type"`
 	// ID is the command's id, or the call's.
 	ID string `json:"id,omitempty"`
@@ -39,8 +57,8 @@ type Cause struct {
 	Digest string `json:"digest,omitempty"`
 	// By is the person who asked. Empty: no person is named.
 	By string `json:"by,omitempty"`
-	// Endpoint is where it was received: in, ctl, prompt, client, peer. Empty for effects.
-	Endpoint string `json:"endpoint,omitempty"`
+	// Endpoint is where it was received. Empty for effects.
+	Endpoint Endpoint `json:"endpoint,omitempty"`
 	// Authenticated reports whether a login proves By. Otherwise the sender claims it.
 	Authenticated bool `json:"authenticated,omitempty"`
 	// Account is the NATS account of the sender, as its server reports it. Empty: unknown.

@@ -12,9 +12,9 @@ type Person struct {
 	Claimed bool `json:"claimed,omitempty"`
 	// Account is the sender's NATS account, as its server reports it. Empty: unknown.
 	Account string `json:"account,omitempty"`
-	// Endpoint is where it was received: in, ctl, prompt, client, or peer for a decision
-	// that a parent has forwarded.
-	Endpoint string `json:"endpoint,omitempty"`
+	// Endpoint is where it was received: EndpointPeer for a decision that a parent has
+	// forwarded.
+	Endpoint Endpoint `json:"endpoint,omitempty"`
 }
 
 // Person returns the person who asked. Nil: no person is named, as for effects.

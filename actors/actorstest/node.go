@@ -44,7 +44,7 @@ func (n *Node) partition(a messages.AgentID) *actor.PID {
 // Ask sends the command to the agent and returns a function that waits for the answer. A node
 // that has stopped refuses it with messages.Unavailable.
 func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() messages.Answer) {
-	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Endpoint: "client"}, Received: time.Now()})
+	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Endpoint: messages.EndpointClient}, Received: time.Now()})
 }
 
 // Deliver is Do for a command with all that an owner receives with it.

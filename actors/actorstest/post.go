@@ -111,7 +111,7 @@ func (p *delivery) run(to messages.AgentID, l *queue) {
 		}
 		c := l.waiting[0]
 		p.mu.Unlock()
-		answer := node.ask(to, &actors.Deliver{Agent: to, Command: c, Cause: messages.Cause{Endpoint: "peer", Reason: messages.ReasonOf(c)}.From(messages.DecidedBy(c))})()
+		answer := node.ask(to, &actors.Deliver{Agent: to, Command: c, Cause: messages.Cause{Endpoint: messages.EndpointPeer, Reason: messages.ReasonOf(c)}.From(messages.DecidedBy(c))})()
 		if answer.Err != nil && answer.Err.Code == messages.Unavailable {
 			<-time.After(time.Millisecond) // it is retried
 			continue

@@ -29,7 +29,7 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 		d.parent = parent.Agent
 	}
 	if t != nil && in.Policy == messages.PolicyInterrupt {
-		d.abort("input", "a new input interrupted it", interruptNote(""))
+		d.abort(in.CommandType(), "a new input interrupted it", interruptNote(""))
 		if d.env.Next != nil { // the definition of the turn that begins
 			d.env.Definition = *d.env.Next
 		}

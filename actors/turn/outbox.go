@@ -94,9 +94,9 @@ func (s *State) taskOf(self messages.AgentID, c *projections.CallState) messages
 func decisionOf(self messages.AgentID, ev *messages.ChildDecided) messages.Command {
 	by := messages.Forwarded{For: self.Full(), Person: ev.Person}
 	switch ev.Command {
-	case "approve":
+	case messages.Approve{}.CommandType():
 		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason, Forwarded: by}
-	case "deny":
+	case messages.Deny{}.CommandType():
 		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason, Forwarded: by}
 	}
 	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, Forwarded: by}

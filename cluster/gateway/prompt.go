@@ -47,7 +47,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		g: g, agent: a, to: to, input: in.ID, after: eventNumber(r.Header.Get(messages.HeaderAfter)),
 		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, offers: g.offers(a, to),
 	}
-	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Endpoint: "prompt"}.From(personOf(r))}
+	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: in.CommandType(), ID: in.ID, Endpoint: messages.EndpointPrompt}.From(personOf(r))}
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	later := in.Scheduled() // nothing comes of it now
 	streams := g.begin(func() {

@@ -31,7 +31,7 @@ func (g *Gateway) answered(r *nats.Msg) {
 	}
 	c := messages.WithID(v.Command(q.approval), "query:"+rand.Text())
 	// The agent that was prompted passes on what is about a call below it.
-	delivered <- g.Deliver(&actors.Deliver{Agent: q.offers.agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "prompt"}.From(personOf(r))})
+	delivered <- g.Deliver(&actors.Deliver{Agent: q.offers.agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: messages.EndpointPrompt}.From(personOf(r))})
 }
 
 // heeded waits for what became of an answer. One that had its effect is told by

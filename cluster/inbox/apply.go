@@ -144,7 +144,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 	if err := b.cfg.Subjects.AllowNamedReply(a.Tenant, reply); err != nil {
 		return nil, "", err
 	}
-	d = &actors.Deliver{Agent: a, Cause: messages.Cause{Endpoint: family}.From(messages.ClaimedBy(header(messages.HeaderPerson))), Received: msg.came}
+	d = &actors.Deliver{Agent: a, Cause: messages.Cause{Endpoint: messages.Endpoint(family)}.From(messages.ClaimedBy(header(messages.HeaderPerson))), Received: msg.came}
 	switch family {
 	case "in":
 		in, err := messages.ParseInput(a, header, msg.data)

@@ -69,12 +69,12 @@ func (h *history) turns(ctx context.Context, n int) error {
 	for i := range n {
 		if i > 0 && (n-i)%longest == 0 {
 			c := messages.Clear{ID: "clear-" + strconv.Itoa(i)}
-			if err := h.append(ctx, messages.Cause{Type: c.CommandType(), ID: c.ID, Endpoint: "ctl"}, c); err != nil {
+			if err := h.append(ctx, messages.Cause{Type: c.CommandType(), ID: c.ID, Endpoint: messages.EndpointCtl}, c); err != nil {
 				return err
 			}
 		}
 		in := messages.Input{ID: "history-" + strconv.Itoa(i), Content: messages.TextContent(userInput)}
-		if err := h.append(ctx, messages.Cause{Type: "input", ID: in.ID, Endpoint: "prompt"}, in); err != nil {
+		if err := h.append(ctx, messages.Cause{Type: "input", ID: in.ID, Endpoint: messages.EndpointPrompt}, in); err != nil {
 			return err
 		}
 		for len(h.state.Effects()) > 0 {
@@ -83,7 +83,7 @@ func (h *history) turns(ctx context.Context, n int) error {
 			if err != nil {
 				return err
 			}
-			if err := h.append(ctx, messages.Cause{Type: "effect", ID: string(e.Call)}, result); err != nil {
+			if err := h.append(ctx, messages.Cause{Type: messages.CauseEffect, ID: string(e.Call)}, result); err != nil {
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (h *history) turns(ctx context.Context, n int) error {
 func (h *history) commands(ctx context.Context, n int) error {
 	for i := range n {
 		c := messages.Interrupt{ID: "command-" + strconv.Itoa(i)}
-		if err := h.append(ctx, messages.Cause{Type: c.CommandType(), ID: c.ID, Endpoint: "ctl"}, c); err != nil {
+		if err := h.append(ctx, messages.Cause{Type: c.CommandType(), ID: c.ID, Endpoint: messages.EndpointCtl}, c); err != nil {
 			return err
 		}
 	}

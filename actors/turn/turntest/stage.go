@@ -87,12 +87,12 @@ func (s *Stage) Decide(cmd any) {
 		fmt.Fprintf(&s.out, "refused: %v\n", err)
 		return
 	}
-	cause := messages.Cause{Type: "effect"}
+	cause := messages.Cause{Type: messages.CauseEffect}
 	if c, ok := cmd.(messages.Command); ok {
-		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "client"}
+		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: messages.EndpointClient}
 	}
 	if del, ok := cmd.(messages.Delete); ok && s.State.Life.Deleted == nil { // the frame before the tombstone
-		cause = messages.Cause{Type: del.CommandType(), Endpoint: "client"}
+		cause = messages.Cause{Type: del.CommandType(), Endpoint: messages.EndpointClient}
 	}
 	s.append(first, cause, events)
 }

@@ -25,7 +25,7 @@ var ownSettings = map[string]func(s *Stage, args []string){
 	"takeover": func(s *Stage, args []string) {
 		first := s.State.Last + 1
 		events := s.State.Activate(messages.AgentActivated{Epoch: messages.Epoch(number(args[0])), Previous: 1})
-		s.append(first, messages.Cause{Type: "takeover"}, events)
+		s.append(first, messages.Cause{Type: messages.CauseTakeover}, events)
 		s.Decide(turn.Recover{})
 	},
 	// person [NAME] gives the commands that follow.

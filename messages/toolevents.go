@@ -14,6 +14,17 @@ const (
 	Pause     OnUnknown = "pause"     // pause the turn until a person decides
 )
 
+// By is where the outcome of a call, or the decision about it, comes from.
+type By string
+
+// The sources of outcomes and decisions.
+const (
+	ByDecision   By = "decision"   // a person
+	ByRemembered By = "remembered" // a person's earlier decision
+	ByTimeout    By = "timeout"    // the time for a decision is over
+	ByReconcile  By = "reconcile"  // the tool's reconcile function
+)
+
 // ToolRequested is a call as the model requested it.
 type ToolRequested struct {
 	Turn      TurnID `json:"turn"`
@@ -48,9 +59,8 @@ type ToolCompleted struct {
 	Turn   TurnID `json:"turn"`
 	Call   CallID `json:"call"`
 	Output string `json:"output"`
-	// By is the source of the result if it is not the run of the tool: decision for a
-	// person, reconcile for the tool's reconcile function.
-	By string `json:"by,omitempty"`
+	// By is ByDecision or ByReconcile. Empty: the run of the tool had this result.
+	By By `json:"by,omitempty"`
 	// Blob is the reference to the output if it is too large for a frame. Nil: Output
 	// holds it.
 	Blob *Blob `json:"blob,omitempty"`
@@ -65,7 +75,7 @@ type ToolFailed struct {
 	Call    CallID      `json:"call"`
 	Kind    ToolFailure `json:"kind"`
 	Message string      `json:"message"`
-	By      string      `json:"by,omitempty"`
+	By      By          `json:"by,omitempty"`
 }
 
 // EventType returns "tool.failed".
@@ -138,8 +148,8 @@ type ApprovalGranted struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	Tool string `json:"tool"`
-	// By is decision, or remembered for an earlier one.
-	By string `json:"by"`
+	// By is ByDecision or ByRemembered.
+	By By `json:"by"`
 	// Remember reports whether the decision applies to later calls of the tool, too.
 	Remember bool   `json:"remember,omitempty"`
 	Reason   string `json:"reason,omitempty"`
@@ -153,8 +163,8 @@ type ApprovalDenied struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	Tool string `json:"tool"`
-	// By is decision, remembered for an earlier one, or timeout.
-	By string `json:"by"`
+	// By is ByDecision, ByRemembered or ByTimeout.
+	By By `json:"by"`
 	// Text is what the model reads instead of a result.
 	Text     string `json:"text"`
 	Remember bool   `json:"remember,omitempty"`

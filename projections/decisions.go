@@ -47,8 +47,8 @@ func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
 // givenDecision is a decision about one call.
 type givenDecision struct {
 	Decision
-	by       string // as in the event
-	remember bool   // it holds for later calls of the tool, too
+	by       messages.By // as in the event
+	remember bool        // it holds for later calls of the tool, too
 }
 
 // decisionOf returns the decision that an event reports; the zero value: none.

@@ -66,7 +66,7 @@ func TestEffectsEndWithTheirTurn(t *testing.T) { // A12, A42
 	)
 	var outcomes []string
 	for _, e := range got {
-		outcomes = append(outcomes, string(e.ID)+" "+string(e.Outcome)+" "+e.By)
+		outcomes = append(outcomes, string(e.ID)+" "+string(e.Outcome)+" "+string(e.By))
 	}
 	if want := []string{"c1 skipped ", "c2 unknown ", "c3 denied timeout", "c4 skipped ", "c1 requested "}; !reflect.DeepEqual(outcomes, want) {
 		t.Errorf("got  %q\nwant %q", outcomes, want)

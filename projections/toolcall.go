@@ -50,7 +50,7 @@ type ToolCall struct {
 	Kind messages.ToolFailure `json:"kind,omitempty"`
 	// By is where the outcome comes from if not from the tool's run: decision for a person,
 	// reconcile, timeout of an approval, or remembered for a decision that holds.
-	By string `json:"by,omitempty"`
+	By messages.By `json:"by,omitempty"`
 	// Person is who decided about it: approved or denied it, or decided its outcome,
 	// whichever came last. Nil: no person decided, or no one who is named.
 	Person *messages.Person `json:"person,omitempty"`
@@ -64,8 +64,8 @@ type ToolCall struct {
 	Flagged messages.CallID `json:"flagged,omitempty"`
 	// Approval is Granted or Denied, if that was decided, ApprovedBy as in the
 	// event: decision, remembered or timeout.
-	Approval   string `json:"approval,omitempty"`
-	ApprovedBy string `json:"approved_by,omitempty"`
+	Approval   string      `json:"approval,omitempty"`
+	ApprovedBy messages.By `json:"approved_by,omitempty"`
 	// ArgsHash, Asked (the approval.requested), AskedAt and ExpiresAt belong to a
 	// call that waits for approval.
 	ArgsHash  string               `json:"args_hash,omitempty"`
@@ -111,7 +111,7 @@ func (c *ToolCall) apply(e *event) {
 type toolResult struct {
 	outcome Outcome
 	kind    messages.ToolFailure
-	by      string
+	by      messages.By
 	text    string         // that the model reads
 	blob    *messages.Blob // that holds it; nil: text does
 }
@@ -155,13 +155,10 @@ func (c *ToolCall) ask(e *event, ev messages.ApprovalRequested) {
 	}
 }
 
-// byDecision is By of an event that a person has decided.
-const byDecision = "decision"
-
 // decide folds a decision. A denied call waits until its tool.denied.
 func (c *ToolCall) decide(e *event, d givenDecision) {
 	c.Approval, c.ApprovedBy = d.Decision.Decision, d.by
-	if d.by == byDecision {
+	if d.by == messages.ByDecision {
 		c.Person = e.by
 	}
 	if c.Approval == Granted && c.Outcome == CallWaiting {
@@ -193,7 +190,7 @@ func (c *ToolCall) end(e *event, r toolResult) {
 	case CallSkipped:
 		c.Reason = r.text
 	default:
-		if r.by == byDecision {
+		if r.by == messages.ByDecision {
 			c.Person = e.by
 		}
 	}

@@ -7,14 +7,6 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// The values of By in events: where a decision or an outcome comes from.
-const (
-	byDecision   = "decision" // a person
-	byRemembered = "remembered"
-	byTimeout    = "timeout"
-	byReconcile  = "reconcile"
-)
-
 // requireApproval asks for approval of a call, or applies the remembered decision about all calls
 // of its tool. A remembered grant is not enough for a call that is singled out, by a hook or
 // because it repeats another one.
@@ -22,9 +14,9 @@ func (d *decision) requireApproval(c *projections.CallState, reason string, sing
 	t := d.s.Turn
 	if r, ok := d.s.Decisions.Of(c.Tool); ok && !(r.Decision == projections.Granted && singled) {
 		if r.Decision == projections.Granted {
-			d.emit(messages.ApprovalGranted{Turn: t.ID, Call: c.ID, Tool: c.Tool, By: byRemembered})
+			d.emit(messages.ApprovalGranted{Turn: t.ID, Call: c.ID, Tool: c.Tool, By: messages.ByRemembered})
 		} else {
-			d.denyCall(c, messages.ApprovalDenied{By: byRemembered, Text: r.Text})
+			d.denyCall(c, messages.ApprovalDenied{By: messages.ByRemembered, Text: r.Text})
 		}
 		return
 	}
@@ -55,7 +47,7 @@ func (d *decision) approve(c messages.Approve) error {
 		return err
 	}
 	d.cancelTimer(projections.TimerID(projections.ForApproval, call.ID))
-	d.emit(messages.ApprovalGranted{Turn: d.s.Turn.ID, Call: call.ID, Tool: call.Tool, By: byDecision, Remember: c.Remember, Reason: c.Reason})
+	d.emit(messages.ApprovalGranted{Turn: d.s.Turn.ID, Call: call.ID, Tool: call.Tool, By: messages.ByDecision, Remember: c.Remember, Reason: c.Reason})
 	d.why = c.Reason
 	return nil
 }
@@ -69,7 +61,7 @@ func (d *decision) deny(c messages.Deny) error {
 	if c.Text != nil {
 		text = *c.Text
 	}
-	d.denyCall(call, messages.ApprovalDenied{By: byDecision, Text: text, Remember: c.Remember, Reason: c.Reason})
+	d.denyCall(call, messages.ApprovalDenied{By: messages.ByDecision, Text: text, Remember: c.Remember, Reason: c.Reason})
 	d.why = c.Reason
 	return nil
 }
@@ -134,9 +126,9 @@ func (d *decision) decide(c messages.Decide) error {
 	}
 	switch d.why = c.Reason; c.Outcome {
 	case messages.OutcomeCompleted:
-		d.emit(messages.ToolCompleted{Turn: call.Turn, Call: call.ID, Output: c.Result, By: byDecision})
+		d.emit(messages.ToolCompleted{Turn: call.Turn, Call: call.ID, Output: c.Result, By: messages.ByDecision})
 	case messages.OutcomeFailed:
-		d.emit(messages.ToolFailed{Turn: call.Turn, Call: call.ID, Kind: messages.ToolFailureError, Message: cmp.Or(c.Result, "it failed"), By: byDecision})
+		d.emit(messages.ToolFailed{Turn: call.Turn, Call: call.ID, Kind: messages.ToolFailureError, Message: cmp.Or(c.Result, "it failed"), By: messages.ByDecision})
 	case messages.OutcomeRetry:
 		return d.retryUnknown(call)
 	default:
@@ -161,6 +153,6 @@ func (d *decision) retryUnknown(c *projections.CallState) error {
 	if t.Paused() != "" {
 		d.unpause()
 	}
-	d.startTool(c, byDecision)
+	d.startTool(c, string(messages.ByDecision))
 	return nil
 }

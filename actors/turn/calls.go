@@ -118,9 +118,9 @@ func (d *decision) skipCalls() {
 func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 	switch o.Outcome {
 	case messages.OutcomeCompleted:
-		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob, By: byReconcile})
+		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob, By: messages.ByReconcile})
 	case messages.OutcomeRetry:
-		d.runAgain(c, byReconcile)
+		d.runAgain(c, string(messages.ByReconcile))
 	default:
 		d.unknownOutcome(c, "its process was lost while it ran, and the tool does not know what became of it")
 	}

@@ -339,7 +339,7 @@ func (c *checker) deniedText(cmd messages.Deny, ev messages.ApprovalDenied) {
 }
 
 // decides checks who decided about a call.
-func (c *checker) decides(call *callFacts, decision, by string, of messages.CallID, hash string) {
+func (c *checker) decides(call *callFacts, decision string, by messages.By, of messages.CallID, hash string) {
 	c.must(call.decision == "", "a second decision about a call")
 	switch by {
 	case "remembered":

@@ -83,7 +83,7 @@ func (d *decision) fired(id string) {
 	switch fired.For {
 	case projections.ForApproval:
 		if c := t.Call(fired.Call); c != nil && c.Outcome == projections.CallWaiting {
-			d.denyCall(c, messages.ApprovalDenied{By: byTimeout, Text: "This call was not approved in time; it was not run.", Reason: "the approval expired"})
+			d.denyCall(c, messages.ApprovalDenied{By: messages.ByTimeout, Text: "This call was not approved in time; it was not run.", Reason: "the approval expired"})
 			d.why = "an approval expired"
 		}
 	case projections.ForDuration:

@@ -64,7 +64,7 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 			outcome += " (" + projections.Printable(string(e.Kind), 40) + ")"
 		}
 		if e.By != "" {
-			outcome += " by " + projections.Printable(e.By, 40)
+			outcome += " by " + projections.Printable(string(e.By), 40)
 		}
 		if e.Person != nil {
 			outcome += ", decided by " + personText(e.Person)

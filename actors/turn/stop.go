@@ -131,8 +131,16 @@ const maxEach = 80
 
 // shortened returns the reason that is recorded with each of so many inputs.
 func shortened(reason string, inputs int) string {
-	if inputs > 1 && len(reason) > maxEach {
-		return strings.ToValidUTF8(reason[:maxEach], "") + "…"
+	if inputs > 1 {
+		return shorten(reason, maxEach)
 	}
 	return reason
+}
+
+// shorten returns the first bytes of a text, at most so many, and a mark if more are left out.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

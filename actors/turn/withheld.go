@@ -45,7 +45,7 @@ func withheldNote(kind messages.ModelFailure, again bool, items []messages.Item,
 		case again || kind == messages.ModelFailureContentFilter:
 			calls = append(calls, item.Name)
 		default:
-			calls = append(calls, fmt.Sprintf("%s(%s) = %s", item.Name, shorten(item.Arguments), shorten(results[item.CallID])))
+			calls = append(calls, fmt.Sprintf("%s(%s) = %s", item.Name, shorten(item.Arguments, noteText), shorten(results[item.CallID], noteText)))
 		}
 	}
 	what := "A turn failed here: the model's server refused the request (%s). What was new in it is left out."
@@ -61,11 +61,4 @@ func withheldNote(kind messages.ModelFailure, again bool, items []messages.Item,
 		note += " These tool calls were made:\n" + strings.Join(calls, "\n") + more
 	}
 	return note + "]"
-}
-
-func shorten(text string) string {
-	if len(text) <= noteText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:noteText], "") + "…"
 }

@@ -60,7 +60,7 @@ func TestRecallOfUnknownKinds(t *testing.T) { // A70, A71
 		}
 		parents.Must(root, messages.Interrupt{ID: "i1", Reason: "enough"})
 		stopped := actorstest.Of[messages.ChildStopped](s.Until(root, "child.stopped"))
-		if want := map[bool]string{true: "aborted", false: "cancelled"}[begun]; stopped[0].How != want {
+		if want := map[bool]string{true: "aborted", false: "cancelled"}[begun]; string(stopped[0].How) != want {
 			t.Errorf("got a child %s, want %s", stopped[0].How, want)
 		}
 		for _, a := range agents[1:] { // the root is notified of the middle alone

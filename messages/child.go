@@ -44,8 +44,8 @@ type Wait struct {
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call,omitempty"`
 	Tool  string `json:"tool,omitempty"`
-	// Kind is approval, unknown, or paused for a turn.
-	Kind string `json:"kind"`
+	// Kind is WaitPaused for a turn.
+	Kind WaitKind `json:"kind"`
 	// Arguments are those it would run with. Cut reports whether they are shortened;
 	// ArgsHash is the hash of the whole.
 	Arguments string `json:"arguments,omitempty"`
@@ -56,11 +56,14 @@ type Wait struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
+// WaitKind is what a Wait is for.
+type WaitKind string
+
 // The kinds of a Wait.
 const (
-	WaitApproval = "approval"
-	WaitUnknown  = "unknown"
-	WaitPaused   = "paused"
+	WaitApproval WaitKind = "approval" // a person approves or denies the call
+	WaitUnknown  WaitKind = "unknown"  // a person decides what became of the call
+	WaitPaused   WaitKind = "paused"   // a person resumes the turn
 )
 
 // Used is what a turn and all its descendants have used.
@@ -212,8 +215,8 @@ type ChildStopped struct {
 	Call  CallID      `json:"call"`
 	Child string      `json:"child"`
 	N     EventNumber `json:"n,omitempty"`
-	// How is how it ended: completed, failed, aborted, cancelled, dropped, refused.
-	How  string `json:"how"`
+	// How is how it ended.
+	How  ReportWhat `json:"how"`
 	Used `json:",inline"`
 }
 

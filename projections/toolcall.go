@@ -230,7 +230,7 @@ func (c *CallState) apply(e *event) {
 
 // needs returns what a person must decide about the call, as the kind of a messages.Wait.
 // Empty: nothing.
-func (c *CallState) needs() string {
+func (c *CallState) needs() messages.WaitKind {
 	switch c.Outcome {
 	case CallWaiting:
 		return messages.WaitApproval

@@ -96,7 +96,7 @@ func (w *Work) waitsKey() string {
 		b.WriteString("\x00more")
 	}
 	for _, wait := range list {
-		b.WriteString("\x00" + wait.Agent + "\x00" + string(wait.Turn) + "\x00" + string(wait.Call) + "\x00" + wait.Kind)
+		b.WriteString("\x00" + wait.Agent + "\x00" + string(wait.Turn) + "\x00" + string(wait.Call) + "\x00" + string(wait.Kind))
 	}
 	return b.String()
 }

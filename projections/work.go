@@ -125,7 +125,7 @@ type Waiting struct {
 	// Kind is messages.WaitApproval (may it run: approve or deny), messages.WaitUnknown (what
 	// became of it: decide), or messages.WaitPaused (a child's turn that is to be resumed; it
 	// has no call).
-	Kind string `json:"kind,omitempty"`
+	Kind messages.WaitKind `json:"kind,omitempty"`
 	// Reason is why it waits. Empty: none is known.
 	Reason string `json:"reason"`
 	// Arguments are those it runs with, or would.

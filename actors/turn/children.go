@@ -111,7 +111,7 @@ func (d *decision) report(c messages.Report) error {
 		if !c.What.Ends() {
 			return d.noop(c, "call %q of turn %s is not awaited any more", c.Call, c.Turn)
 		}
-		d.emit(messages.ChildStopped{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, How: string(c.What), Used: c.Used})
+		d.emit(messages.ChildStopped{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, How: c.What, Used: c.Used})
 		return nil
 	}
 	call := d.s.childCall(c.Turn, c.Call)
@@ -149,7 +149,7 @@ func (d *decision) report(c messages.Report) error {
 
 // forward forwards a decision to the call below that waits for one of that kind. It reports
 // whether there is one, or the decision is refused.
-func (d *decision) forward(c messages.Command, kind string, ev messages.ChildDecided) (done bool, err error) {
+func (d *decision) forward(c messages.Command, kind messages.WaitKind, ev messages.ChildDecided) (done bool, err error) {
 	if d.s.Turn == nil {
 		return false, nil
 	}
@@ -177,7 +177,7 @@ func (d *decision) forward(c messages.Command, kind string, ev messages.ChildDec
 // waitingBelow returns a decision for each call below the turn that waits for one of that kind,
 // with the turn, id and arguments that ev names, and reports whether others wait with other
 // arguments. An empty turn or hash fits all.
-func waitingBelow(t *projections.TurnState, kind string, ev messages.ChildDecided) (found []messages.ChildDecided, others bool) {
+func waitingBelow(t *projections.TurnState, kind messages.WaitKind, ev messages.ChildDecided) (found []messages.ChildDecided, others bool) {
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		if !c.ListsBelow() {

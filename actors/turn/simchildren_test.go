@@ -88,7 +88,7 @@ func (s *sim) reports(k *kid) messages.Report {
 		for i := range 1 + s.r.IntN(2) {
 			r.Waiting = append(r.Waiting, messages.Wait{
 				Agent: s.one("default/low/a", "default/low/b"), Turn: "t4", Call: messages.CallID([]string{s.one("w0", "c1", "c2"), "w1"}[i]),
-				Kind: s.one("approval", "approval", "unknown", "paused"), ArgsHash: messages.HashArguments("{}"),
+				Kind: messages.WaitKind(s.one("approval", "approval", "unknown", "paused")), ArgsHash: messages.HashArguments("{}"),
 			})
 		}
 	case s.chance(4): // from before its last report
@@ -153,7 +153,7 @@ func (s *sim) settled(c messages.Command) any {
 }
 
 // waitsBelow is a call below that waits, usually.
-func (s *sim) waitsBelow(kind string) (messages.CallID, bool) {
+func (s *sim) waitsBelow(kind messages.WaitKind) (messages.CallID, bool) {
 	if t := s.live.Turn; t != nil && s.chance(2) {
 		for _, c := range t.Calls {
 			if c.Child != nil && len(c.Child.Waiting) > 0 {

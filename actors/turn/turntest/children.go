@@ -58,7 +58,7 @@ var childCommands = map[string]func(s *Stage, args []string) any{
 		}
 		for _, w := range strings.Split(opts["waits"], ",") {
 			if p := strings.Split(w, ":"); len(p) == 4 {
-				wait := messages.Wait{Agent: "default/" + p[0], Turn: messages.TurnID(p[1]), Call: messages.CallID(p[2]), Kind: p[3]}
+				wait := messages.Wait{Agent: "default/" + p[0], Turn: messages.TurnID(p[1]), Call: messages.CallID(p[2]), Kind: messages.WaitKind(p[3])}
 				if wait.Kind == messages.WaitApproval {
 					wait.Tool, wait.Arguments, wait.ArgsHash = "refund", "{}", messages.HashArguments("{}")
 				}

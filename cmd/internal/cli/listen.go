@@ -199,7 +199,7 @@ func (t *turn) now(ctx context.Context, e messages.TurnPaused) (s projections.Ag
 		case t.settled[placeOf(w)]:
 		default:
 			if e.Reason == projections.PausedApproval {
-				w.Kind = e.Reason
+				w.Kind = messages.WaitApproval
 			}
 			s.Waiting = append(s.Waiting, w)
 		}

@@ -241,7 +241,7 @@ func (a *agent) apply(batch []outcome) {
 		if !a.awaits(o.of) {
 			continue
 		}
-		a.forget(func(e turn.Effect) bool { return e == o.of })
+		a.cancelEffects(func(e turn.Effect) bool { return e == o.of })
 		if done, ok := o.result.(hooksDone); ok { // a request that hooks have made stays here
 			a.rewritten, a.missing, o.result = done.request, done.missing, done.HooksAsked
 		}

@@ -197,7 +197,7 @@ func differ(a, b actors.Activation) string {
 	for _, l := range []*actors.Activation{&a, &b} {
 		l.Resumed = false
 		l.State.History.Digest() // computed on first use and kept
-		im, err := l.State.Image()
+		im, err := l.State.Snapshot()
 		if err != nil {
 			return err.Error()
 		}

@@ -119,7 +119,7 @@ func scenes() []scene {
 		{when: pausedFor("approval"), do: messages.Approve{ID: "a7", Call: "x8"}},
 		{when: idle, do: say("u8", "retry")}, // attempts, then another model
 		{when: idle, do: steps},              // a limit, which a person raises
-		{when: pausedFor("max_steps"), do: messages.Resume{ID: "r9", Raised: messages.Raised{MaxSteps: 3}}},
+		{when: pausedFor("max_steps"), do: messages.Resume{ID: "r9", LimitOverrides: messages.LimitOverrides{MaxSteps: 3}}},
 		{when: idle, do: say("u10", "short")},    // a hook that asks for more
 		{when: idle, do: say("u17", "delegate")}, // a child whose call needs approval, beside a tool
 		{when: awaits, do: messages.Approve{ID: "a17", Call: "g1"}},

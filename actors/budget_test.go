@@ -30,15 +30,15 @@ func TestBudgets(t *testing.T) { // A17, A52
 		set   func(*actors.Definition)
 		raise messages.Resume
 	}{
-		{"max_steps", func(d *actors.Definition) { d.MaxSteps = 2 }, messages.Resume{Raised: messages.Raised{MaxSteps: 9}}},
-		{"max_steps", func(d *actors.Definition) { d.AgentLimits.MaxSteps = 2 }, messages.Resume{AgentLimits: messages.Raised{MaxSteps: 9}}},
-		{"max_tokens", func(d *actors.Definition) { d.TurnLimits.MaxTokens = 205 }, messages.Resume{Raised: messages.Raised{MaxTokens: 9000}}},
-		{"max_tokens", func(d *actors.Definition) { d.AgentLimits.MaxTokens = 205 }, messages.Resume{AgentLimits: messages.Raised{MaxTokens: 9000}}},
-		{"max_cost", func(d *actors.Definition) { d.TurnLimits.MaxCost = messages.CostOf(0.205) }, messages.Resume{Raised: messages.Raised{MaxCost: 9}}},
-		{"max_cost", func(d *actors.Definition) { d.AgentLimits.MaxCost = messages.CostOf(0.205) }, messages.Resume{AgentLimits: messages.Raised{MaxCost: 9}}},
+		{"max_steps", func(d *actors.Definition) { d.MaxSteps = 2 }, messages.Resume{LimitOverrides: messages.LimitOverrides{MaxSteps: 9}}},
+		{"max_steps", func(d *actors.Definition) { d.AgentLimits.MaxSteps = 2 }, messages.Resume{AgentLimits: messages.LimitOverrides{MaxSteps: 9}}},
+		{"max_tokens", func(d *actors.Definition) { d.TurnLimits.MaxTokens = 205 }, messages.Resume{LimitOverrides: messages.LimitOverrides{MaxTokens: 9000}}},
+		{"max_tokens", func(d *actors.Definition) { d.AgentLimits.MaxTokens = 205 }, messages.Resume{AgentLimits: messages.LimitOverrides{MaxTokens: 9000}}},
+		{"max_cost", func(d *actors.Definition) { d.TurnLimits.MaxCost = messages.CostOf(0.205) }, messages.Resume{LimitOverrides: messages.LimitOverrides{MaxCost: 9}}},
+		{"max_cost", func(d *actors.Definition) { d.AgentLimits.MaxCost = messages.CostOf(0.205) }, messages.Resume{AgentLimits: messages.LimitOverrides{MaxCost: 9}}},
 	} {
 		for _, pauses := range []bool{false, true} {
-			t.Run(fmt.Sprint(c.limit, c.raise.AgentLimits != messages.Raised{}, pauses), func(t *testing.T) {
+			t.Run(fmt.Sprint(c.limit, c.raise.AgentLimits != messages.LimitOverrides{}, pauses), func(t *testing.T) {
 				look := new(recorder).tool("look", tool.ReadOnly)
 				model := scripted.New(using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Say("done"), 90, 10))
 				cfg := with(config(model, look), func(d *actors.Definition) { c.set(d); d.PauseAtLimit = pauses })
@@ -107,7 +107,7 @@ func TestDuration(t *testing.T) { // A17
 			}
 			s.Until(ada, "turn.paused", 2)
 			wantCode(t, node.Do(ada, messages.Resume{ID: "r1"}), messages.Conflict)
-			node.Must(ada, messages.Resume{ID: "r2", Raised: messages.Raised{MaxDuration: messages.Span(time.Hour)}})
+			node.Must(ada, messages.Resume{ID: "r2", LimitOverrides: messages.LimitOverrides{MaxDuration: messages.Span(time.Hour)}})
 			s.Until(ada, "turn.paused", 3) // for the approval of c2
 			node.Must(ada, messages.Deny{ID: "d", Call: "c2"})
 			ends(t, s.Until(ada, "turn.completed"))
@@ -253,7 +253,7 @@ func TestManyTurnsFailAtTheirStart(t *testing.T) { // A6, A17
 	if n := count(all, "model.requested"); n != 1 || count(all, "model.restarted") != 0 {
 		t.Errorf("got %d model calls, want 1 and no restart", n)
 	}
-	node.Must(ada, messages.Resume{ID: "r", AgentLimits: messages.Raised{MaxSteps: 2}}) // the agent still accepts commands
+	node.Must(ada, messages.Resume{ID: "r", AgentLimits: messages.LimitOverrides{MaxSteps: 2}}) // the agent still accepts commands
 }
 
 // Usage that a server reports cannot increase a budget.

@@ -51,7 +51,7 @@ func TestCheckHeads(t *testing.T) { // A29
 	}
 	found := examine(doctor.Options{Deep: true}, log)
 	for _, f := range found {
-		if !wrong[f.Agent] || f.Check != "head" || f.Event != 3 || !strings.Contains(f.Detail, "its events make it running in turn t2, owing work") || f.Remedy == "" {
+		if !wrong[f.Agent] || f.Check != "head" || f.Event != 3 || !strings.Contains(f.Detail, "its events make it running in turn t2, with open work") || f.Remedy == "" {
 			t.Errorf("got the finding %+v, want a wrong head at event 3 with a remedy", f)
 		}
 	}

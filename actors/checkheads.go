@@ -48,7 +48,7 @@ func describe(s eventlog.Summary) string {
 		text += " in turn " + string(s.Turn)
 	}
 	if s.Open {
-		text += ", owing work"
+		text += ", with open work"
 	}
 	return text
 }

@@ -82,7 +82,7 @@ func checkSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep 
 	if l == nil {
 		return nil, err
 	}
-	if l.tail.Frame == kept.Tail.Frame && l.tail.Digest == kept.Tail.Digest && same(s.Agent, &l.state, &kept.Image) {
+	if l.tail.Frame == kept.Tail.Frame && l.tail.Digest == kept.Tail.Digest && same(s.Agent, &l.state, &kept.State) {
 		return nil, nil
 	}
 	return &doctor.Finding{Status: doctor.Fail, Event: upTo, Detail: fmt.Sprintf("the snapshot as of event %d is not what a replay up to there gives", upTo)}, nil
@@ -132,11 +132,11 @@ func unreadable(ctx context.Context, log eventlog.Snapshots, s doctor.Subject, n
 }
 
 // same reports whether a state, once it is stored and read again, is what a snapshot has.
-func same(a messages.AgentID, state *turn.State, snapshot *turn.Image) bool {
-	image, err := state.Image()
-	var again turn.Image
+func same(a messages.AgentID, state *turn.State, snapshot *turn.Snapshot) bool {
+	taken, err := state.Snapshot()
+	var again turn.Snapshot
 	if err == nil {
-		again, err = rewritten(a, &image)
+		again, err = rewritten(a, &taken)
 	}
 	if err != nil {
 		return false
@@ -154,9 +154,9 @@ func same(a messages.AgentID, state *turn.State, snapshot *turn.Image) bool {
 	return reflect.DeepEqual(one, two)
 }
 
-// rewritten returns an image after it was stored and read again.
-func rewritten(a messages.AgentID, image *turn.Image) (again turn.Image, err error) {
-	b, err := messages.EncodeSnapshot(a, turn.SnapshotName(), image)
+// rewritten returns a snapshot after it was stored and read again.
+func rewritten(a messages.AgentID, taken *turn.Snapshot) (again turn.Snapshot, err error) {
+	b, err := messages.EncodeSnapshot(a, turn.SnapshotName(), taken)
 	if err == nil {
 		err = messages.DecodeSnapshot(a, turn.SnapshotName(), b, &again)
 	}

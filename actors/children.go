@@ -58,7 +58,7 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 	}
 	if len(r.Output) > a.rt.maxResult || !a.fitsPeer(r) && r.Output != "" {
 		r.What, r.Reason, r.Output = messages.ReportFailed, "too_large", ""
-		r.Message = "its answer is too large to be handed over; it stands in its own history"
+		r.Message = "its answer is too large to be handed over; its own history has it"
 	}
 	if !a.fitsPeer(r) {
 		waiting := make([]messages.Wait, len(r.Waiting))

@@ -215,7 +215,7 @@ func TestContradictedBelow(t *testing.T) { // A45
 	defer open()
 	text := "too dear"
 	node.Must(leaf, messages.Deny{ID: "d1", Call: "c1", Text: &text})
-	if answer := node.Must(root, messages.Approve{ID: "a1", Call: "c1"}); answer.PassedTo != leaf.Full() {
+	if answer := node.Must(root, messages.Approve{ID: "a1", Call: "c1"}); answer.ForwardedTo != leaf.Full() {
 		t.Errorf("the approve at the root: got %+v, want it passed to the leaf", answer)
 	}
 	all := s.Until(root, "child.settled")

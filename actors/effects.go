@@ -43,11 +43,11 @@ func (a *agent) awaits(e turn.Effect) bool {
 // should the next append fail, the agent stops anyway, and what ran is recovered as after a
 // crash.
 func (a *agent) cease(effects []turn.Effect) {
-	a.forget(func(e turn.Effect) bool { return !slices.Contains(effects, e) })
+	a.cancelEffects(func(e turn.Effect) bool { return !slices.Contains(effects, e) })
 }
 
-// forget cancels those of the running effects that over reports on.
-func (a *agent) forget(over func(turn.Effect) bool) {
+// cancelEffects cancels those of the running effects that over reports on.
+func (a *agent) cancelEffects(over func(turn.Effect) bool) {
 	a.running = slices.DeleteFunc(a.running, func(b begun) bool {
 		if over(b.effect) {
 			b.cancel()

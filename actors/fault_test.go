@@ -46,7 +46,7 @@ var faults = []fault{
 		`tail := a.tail`, `tail := a.tail; a.answer(sender, projections.AnswerOf(f)); sender = nil`},
 	{"let a deposed owner's work run on", "(*agent).stop",
 		`a.cease(nil)`, ``},
-	{"let work run on that is not awaited", "(*agent).forget",
+	{"let work run on that is not awaited", "(*agent).cancelEffects",
 		`b.cancel()`, ``},
 	{"take a late result of cancelled work", "(*agent).apply",
 		`!a.awaits(o.of)`, `a.broken != nil`},

@@ -21,24 +21,24 @@ type CancelDrain struct{}
 
 // handover is a drain: who asked for it, and which agents are not drained.
 type handover struct {
-	asked *actor.PID
-	busy  map[messages.AgentID]struct{}
+	sender *actor.PID
+	busy   map[messages.AgentID]struct{}
 }
 
 // drain is how far an agent is with a drain.
 type drain uint8
 
 const (
-	serving  drain = iota
-	draining       // begins no calls that must not be cut off
-	quiet          // and has reported that none runs
+	serving       drain = iota
+	draining            // begins no calls that must not be cut off
+	drainReported       // and has reported that none runs
 )
 
 // drained reports to a partition that no call of an agent runs that must not be cut off.
 type drained struct{ agent messages.AgentID }
 
 func (p *partition) drain(ctx actor.Context) {
-	p.handover = &handover{asked: ctx.Sender(), busy: make(map[messages.AgentID]struct{}, len(p.byPID))}
+	p.handover = &handover{sender: ctx.Sender(), busy: make(map[messages.AgentID]struct{}, len(p.byPID))}
 	for _, id := range p.byPID {
 		p.handover.busy[id] = struct{}{}
 		ctx.Send(p.agents[id].pid, Drain{})
@@ -55,9 +55,9 @@ func (p *partition) agentDrained(ctx actor.Context, a messages.AgentID) {
 
 // reportDrained answers the drain, once, when every agent is drained.
 func (p *partition) reportDrained(ctx actor.Context) {
-	if h := p.handover; h != nil && len(h.busy) == 0 && h.asked != nil {
-		ctx.Send(h.asked, Drained{})
-		h.asked = nil
+	if h := p.handover; h != nil && len(h.busy) == 0 && h.sender != nil {
+		ctx.Send(h.sender, Drained{})
+		h.sender = nil
 	}
 }
 
@@ -72,7 +72,7 @@ func (p *partition) cancelDrain(ctx actor.Context) {
 // off, as far as the log has it.
 func (a *agent) reportDrained() {
 	if a.drain == draining && (a.broken != nil || !a.state.MustEnd()) {
-		a.drain = quiet
+		a.drain = drainReported
 		a.root.Send(a.parent, drained{a.id})
 	}
 }

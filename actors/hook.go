@@ -97,7 +97,7 @@ type HookedEnd struct {
 	// Status is completed, failed or aborted.
 	Status string
 	Output string
-	// Reason is why it failed or was aborted. Of a model's failure it is the kind.
+	// Reason is why it failed or was aborted. Of a model's failure it is the kind, if that is a token.
 	Reason string
 }
 

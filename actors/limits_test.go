@@ -31,7 +31,7 @@ func TestStepLimit(t *testing.T) { // A17, A16
 	wantCode(t, node.Do(ada, messages.Resume{ID: "r1"}), messages.Conflict)
 	node.Crash()
 	node = s.Start(cfg) // the count includes steps before a restart
-	if a := node.Must(ada, messages.Resume{ID: "r2", Raised: messages.Raised{MaxSteps: 5}}); a.Turn == "" || a.Turn == failed.Turn {
+	if a := node.Must(ada, messages.Resume{ID: "r2", LimitOverrides: messages.LimitOverrides{MaxSteps: 5}}); a.Turn == "" || a.Turn == failed.Turn {
 		t.Errorf("got %+v, want a new turn", a)
 	}
 	s.Until(ada, "turn.failed", 2)

@@ -174,7 +174,7 @@ func (w *world) decision(a act, id string) messages.Command {
 	}
 	switch a.do {
 	case "resume":
-		return messages.Resume{ID: id, Raised: messages.Raised{MaxSteps: a.n % 3 * 4, MaxTokens: a.n % 2 * 100000}}
+		return messages.Resume{ID: id, LimitOverrides: messages.LimitOverrides{MaxSteps: a.n % 3 * 4, MaxTokens: a.n % 2 * 100000}}
 	case "cancel":
 		switch {
 		case len(s.Timers.Scheduled) > 0 && a.n%4 == 0:
@@ -324,8 +324,8 @@ func (w *world) help(i int, a messages.AgentID) bool {
 		}
 	}
 	if paused != "" {
-		more := messages.Raised{MaxSteps: 1000, MaxTokens: 10_000_000, MaxDuration: messages.Span(1000 * time.Hour)}
-		w.ask(h, a, messages.Resume{ID: id + "c", Raised: more, AgentLimits: more})
+		more := messages.LimitOverrides{MaxSteps: 1000, MaxTokens: 10_000_000, MaxDuration: messages.Span(1000 * time.Hour)}
+		w.ask(h, a, messages.Resume{ID: id + "c", LimitOverrides: more, AgentLimits: more})
 		return true
 	}
 	return true

@@ -115,7 +115,7 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 			size = least
 		}
 		if size > messages.MaxBody {
-			return messages.Refuse(messages.TooLarge, "what of the input must stand in the log itself (metadata, and parts of content that are small) has %d bytes: the limit is %d", size, messages.MaxBody)
+			return messages.Refuse(messages.TooLarge, "the parts of the input that the log itself keeps (metadata, and small parts of content) have %d bytes: the limit is %d", size, messages.MaxBody)
 		}
 	case messages.Decide:
 		if size > r.maxResult {

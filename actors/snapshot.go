@@ -14,7 +14,7 @@ import (
 // trusted more than the log: one that does not fit is rebuilt.
 type saved struct {
 	Tail    eventlog.Tail `json:"tail"`
-	Image   turn.Image    `json:"image"`
+	State   turn.Snapshot `json:"state"`
 	Replies replies       `json:"replies"`
 }
 
@@ -68,7 +68,7 @@ type savedAs struct {
 
 // save writes a snapshot if at least so many events have come since the last one, which take
 // together that share of its size, and no other is being written. The state must be as the log
-// has it. The mailbox only takes the image; the rest is done beside it, and may end after the
+// has it. The mailbox only copies the state; the rest is done beside it, and may end after the
 // agent has stopped: a snapshot that comes late replaces a newer one at worst, and then the next
 // activation reads more frames. A deleted agent writes none, for nothing would remove it, and
 // neither does one on a node that may not act: its owner may have deleted it. What is stored
@@ -100,7 +100,7 @@ func (a *agent) save(events, share int) {
 
 // snapshotOf returns a snapshot that shares with the state only what does not change.
 func snapshotOf(state *turn.State, tail eventlog.Tail, r *replies) (*saved, error) {
-	im, err := state.Image()
+	im, err := state.Snapshot()
 	return &saved{tail, im, replies{maps.Clone(r.Subjects), r.Ended, r.Scheduled}}, err
 }
 
@@ -148,7 +148,7 @@ func decodeSnapshot(id messages.AgentID, b []byte) (*loading, error) {
 	if err := messages.DecodeSnapshot(id, turn.SnapshotName(), b, &s); err != nil {
 		return nil, err
 	}
-	state, err := s.Image.State()
+	state, err := s.State.State()
 	if err != nil {
 		return nil, err
 	}

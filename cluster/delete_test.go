@@ -49,9 +49,9 @@ func (w *world) show(c *client.Client, agent string) (s projections.AgentStatus)
 	return s
 }
 
-func (w *world) holdings(c *client.Client, agent string) (h messages.AgentHoldings) {
+func (w *world) inventory(c *client.Client, agent string) (h messages.Inventory) {
 	w.t.Helper()
-	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "holdings"}) {
+	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "inventory"}) {
 		w.ok(err)
 		w.ok(json.Unmarshal(line, &h))
 	}
@@ -83,7 +83,7 @@ func TestDeletedForGood(t *testing.T) { // A108
 	<-never.Reached()
 	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(`{"id":"u3","content":"and again `+secret+`"}`)))
 	w.ok(w.nc.Flush()) // the delete goes over another connection
-	held := w.holdings(c, "assistant/a")
+	held := w.inventory(c, "assistant/a")
 	if held.DeadLetters != 1 || held.Frames < 3 || held.Events < 9 || held.Bytes == 0 || held.Deleted || held.Encrypted {
 		t.Errorf("it holds %+v", held)
 	}
@@ -188,7 +188,7 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 	}
 	w.ok(n.Close())
 	n = w.node(under(key(2)))
-	if s := w.holdings(n.Client(), "assistant/a"); !s.Encrypted {
+	if s := w.inventory(n.Client(), "assistant/a"); !s.Encrypted {
 		t.Errorf("it holds %+v", s)
 	}
 	_, err = n.Client().Do(w.ctx, "assistant/a", messages.Delete{})
@@ -270,7 +270,7 @@ func TestDeletedWithoutItsKey(t *testing.T) { // A108
 	w.ok(err)
 	n = w.node(under(key(1)))
 	for _, a := range []string{"gone", "spoilt"} {
-		if held := w.holdings(n.Client(), "assistant/"+a); held.Damaged == "" || held.Last == 0 || held.Encrypted != (a == "spoilt") {
+		if held := w.inventory(n.Client(), "assistant/"+a); held.Damaged == "" || held.Last == 0 || held.Encrypted != (a == "spoilt") {
 			t.Errorf("%s holds %+v", a, held)
 		}
 		_, err = n.Client().Do(w.ctx, "assistant/"+a, messages.Delete{Reason: "its key is gone"})

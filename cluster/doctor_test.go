@@ -272,14 +272,14 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 
 	var kept struct {
 		Tail    eventlog.Tail  `json:"tail"`
-		Image   turn.Image     `json:"image"`
+		State   turn.Snapshot  `json:"state"`
 		Replies map[string]any `json:"replies"`
 	}
 	w.ok(messages.DecodeSnapshot(id, turn.SnapshotName(), good, &kept))
-	state, err := kept.Image.State()
+	state, err := kept.State.State()
 	w.ok(err)
 	state.Apply(&messages.Frame{Events: []messages.Event{messages.AgentCleared{}}})
-	kept.Image, err = state.Image()
+	kept.State, err = state.Snapshot()
 	w.ok(err)
 	wrong, err := messages.EncodeSnapshot(id, turn.SnapshotName(), &kept)
 	w.ok(err)

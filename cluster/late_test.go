@@ -77,7 +77,7 @@ func TestStepLimitAcrossOwners(t *testing.T) { // A17
 	if failed.field("reason") != "max_steps" || count(w.events(n.Client(), "assistant/a"), "model.completed") != 4 {
 		t.Errorf("%s after %d calls", failed.Data, model.Calls())
 	}
-	_, err := n.Client().Do(w.ctx, "assistant/a", messages.Resume{Raised: messages.Raised{MaxSteps: 6}})
+	_, err := n.Client().Do(w.ctx, "assistant/a", messages.Resume{LimitOverrides: messages.LimitOverrides{MaxSteps: 6}})
 	w.ok(err)
 	w.until(n.Client(), "assistant/a", ofType("turn.completed"))
 	var list []string

@@ -150,7 +150,7 @@ func (w *world) snapshot(a messages.AgentID) messages.EventNumber {
 	w.ok(err)
 	var kept struct {
 		Tail      eventlog.Tail `json:"tail"`
-		Image     any           `json:"image"`
+		State     any           `json:"state"`
 		IDs       any           `json:"ids"`
 		Replies   any           `json:"replies"`
 		Ended     any           `json:"ended"`

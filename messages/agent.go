@@ -58,7 +58,7 @@ func ValidateToken(what, token string) error {
 	}
 	for i, r := range token {
 		if !tokenRune(r) {
-			return Refuse(BadAddress, "%s %q has %q at byte %d: only A-Z a-z 0-9 _ = - may stand there", what, token, r, i)
+			return Refuse(BadAddress, "%s %q has %q at byte %d: only A-Z a-z 0-9 _ = - are allowed", what, token, r, i)
 		}
 	}
 	return nil

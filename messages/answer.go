@@ -9,9 +9,9 @@ type Answer struct {
 	Disposition Disposition `json:"disposition,omitempty"`
 	// Timer is the timer that a scheduled input has set.
 	Timer string `json:"timer,omitempty"`
-	// PassedTo is the full address of the descendant that a decision was forwarded to.
+	// ForwardedTo is the full address of the descendant that a decision was forwarded to.
 	// A later child.settled reports whether it had its effect there.
-	PassedTo string `json:"passed_to,omitempty"`
+	ForwardedTo string `json:"forwarded_to,omitempty"`
 	// Noop is why an applied command changed nothing. Empty: it changed something.
 	Noop string `json:"noop,omitempty"`
 	// Duplicate reports whether the id was applied before. This is then its first answer.

@@ -198,11 +198,11 @@ func TestParseCommandReads(t *testing.T) {
 	}{
 		{"interrupt", headers(), `{"type":"interrupt","id":"c","reason":"stop"}`, Interrupt{ID: "c", Reason: "stop"}},
 		{"abort", headers("Reprise-Id", "h"), `{"type":"abort"}`, Abort{ID: "h"}},
-		{"resume", headers("Nats-Msg-Id", "m"), `{"type":"resume","turn":"t2","max_steps":40}`, Resume{ID: "m", Turn: "t2", Raised: Raised{MaxSteps: 40}}},
+		{"resume", headers("Nats-Msg-Id", "m"), `{"type":"resume","turn":"t2","max_steps":40}`, Resume{ID: "m", Turn: "t2", LimitOverrides: LimitOverrides{MaxSteps: 40}}},
 		{"decide", headers("Reprise-Id", "h", "Nats-Msg-Id", "m"), `{"type":"decide","id":"c","call":"c1","outcome":"completed","result":"ok"}`, Decide{ID: "c", Call: "c1", Outcome: OutcomeCompleted, Result: "ok"}},
 		{"decide retry", headers(), `{"type":"decide","call":"c1","outcome":"retry"}`, Decide{Call: "c1", Outcome: OutcomeRetry}},
 		{"raised limits", headers(), `{"type":"resume","max_tokens":9,"max_cost":0.5,"max_duration":"90s","agent_limits":{"max_cost":7}}`,
-			Resume{Raised: Raised{MaxTokens: 9, MaxCost: 0.5, MaxDuration: Span(90 * time.Second)}, AgentLimits: Raised{MaxCost: 7}}},
+			Resume{LimitOverrides: LimitOverrides{MaxTokens: 9, MaxCost: 0.5, MaxDuration: Span(90 * time.Second)}, AgentLimits: LimitOverrides{MaxCost: 7}}},
 		{"clear", headers(), `{"type":"clear","reason":"anew"}`, Clear{Reason: "anew"}},
 		{"cancel an input", headers(), `{"type":"cancel","id":"w","input":"u1"}`, Cancel{ID: "w", Input: "u1"}},
 		{"cancel all", headers(), `{"type":"cancel","all":true}`, Cancel{All: true}},

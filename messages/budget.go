@@ -77,8 +77,8 @@ func (l Limits) Sets(limit Limit) bool {
 	return false
 }
 
-// Raise returns l with every limit that r sets.
-func (l Limits) Raise(r Limits) Limits {
+// Override returns l with every limit that r sets.
+func (l Limits) Override(r Limits) Limits {
 	if r.MaxSteps != 0 {
 		l.MaxSteps = r.MaxSteps
 	}
@@ -94,9 +94,9 @@ func (l Limits) Raise(r Limits) Limits {
 	return l
 }
 
-// Raised are limits as a person writes them in a command: whole units of money
+// LimitOverrides are limits as a person writes them in a command: whole units of money
 // and a duration such as 10m. Zero values leave the old limit.
-type Raised struct {
+type LimitOverrides struct {
 	MaxSteps    int     `json:"max_steps,omitempty"`
 	MaxTokens   int     `json:"max_tokens,omitempty"`
 	MaxCost     float64 `json:"max_cost,omitempty"`
@@ -104,11 +104,11 @@ type Raised struct {
 }
 
 // Limits returns r in the units of events.
-func (r Raised) Limits() Limits {
+func (r LimitOverrides) Limits() Limits {
 	return Limits{r.MaxSteps, r.MaxTokens, CostOf(r.MaxCost), time.Duration(r.MaxDuration).Milliseconds()}
 }
 
-func (r Raised) check(where string) error {
+func (r LimitOverrides) check(where string) error {
 	switch {
 	case r.MaxSteps < 0:
 		return Refuse(BadInput, "%smax_steps is %d: it must be positive", where, r.MaxSteps)

@@ -44,7 +44,7 @@ type Wait struct {
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call,omitempty"`
 	Tool  string `json:"tool,omitempty"`
-	// Kind is WaitPaused for a turn.
+	// Kind is what the call waits for; WaitPaused if the wait is a turn's.
 	Kind WaitKind `json:"kind"`
 	// Arguments are those it would run with. Cut reports whether they are shortened;
 	// ArgsHash is the hash of the whole.

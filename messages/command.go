@@ -108,11 +108,11 @@ type Resume struct {
 	ID string `json:"id"`
 	// Turn to resume; empty means the newest.
 	Turn TurnID `json:"turn,omitempty"`
-	// Raised are new limits for the turn. AgentLimits are new limits for the agent, which
+	// LimitOverrides are new limits for the turn. AgentLimits are new limits for the agent, which
 	// override its definition from now on.
-	Raised      `json:",inline"`
-	AgentLimits Raised `json:"agent_limits,omitzero"`
-	Reason      string `json:"reason,omitempty"`
+	LimitOverrides `json:",inline"`
+	AgentLimits    LimitOverrides `json:"agent_limits,omitzero"`
+	Reason         string         `json:"reason,omitempty"`
 }
 
 // CommandType returns "resume".

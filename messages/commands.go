@@ -214,7 +214,7 @@ func (c Cancel) check() error {
 }
 
 func (c Resume) check() error {
-	if err := c.Raised.check(""); err != nil {
+	if err := c.LimitOverrides.check(""); err != nil {
 		return err
 	}
 	return c.AgentLimits.check("agent_limits.")

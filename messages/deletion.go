@@ -34,9 +34,9 @@ type Extent struct {
 	DeadLetters uint64 `json:"dead_letters,omitempty"`
 }
 
-// AgentHoldings is what is stored of an agent now, without the definitions that it shares with
-// others: the line of the view holdings.
-type AgentHoldings struct {
+// Inventory is what is stored of an agent now, without the definitions that it shares with
+// others: the line of the view inventory.
+type Inventory struct {
 	Agent AgentID `json:"agent"`
 	// Last is the number of the newest event.
 	Last EventNumber `json:"last"`

@@ -78,7 +78,8 @@ func KindOf(ev Event) string {
 	return ""
 }
 
-// DispositionOf returns how the input was accepted that an event accepts; empty if it accepts none.
+// DispositionOf returns the disposition of the input that an event accepts; empty if it accepts
+// none.
 func DispositionOf(ev Event) Disposition {
 	if e, v := structOf(ev); e != nil {
 		return Disposition(textIn(v, e.disposition))

@@ -23,7 +23,7 @@ func AnswerOf(f *messages.Frame) messages.Answer {
 			a.Turn = ev.Turn
 			return a
 		case messages.ChildDecided:
-			a.PassedTo = ev.Agent
+			a.ForwardedTo = ev.Agent
 		case messages.ApprovalGranted, messages.ApprovalDenied, messages.TurnStarted, messages.TurnResumed:
 			a.Turn = messages.TurnOf(ev)
 		}

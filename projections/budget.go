@@ -61,8 +61,8 @@ func UsedBy(ev messages.Event) (usage messages.Usage, cost messages.Cost, expect
 	return usage, cost, expected
 }
 
-// Account is a budget: what may be used and what is.
-type Account struct {
+// Budget is what may be used, and what was.
+type Budget struct {
 	// Limits of an agent are those that a person has set: they hold in place of its
 	// definition's, which its events do not have.
 	Limits messages.Limits `json:"limits"`
@@ -74,27 +74,27 @@ type Account struct {
 	RunningSince time.Time `json:"running_since,omitzero"`
 }
 
-// Accounts are the budgets of an agent and of its running or paused turn.
-type Accounts struct {
-	Turn  *Account `json:"turn,omitempty"` // nil if the agent is idle
-	Agent Account  `json:"agent"`
+// Budgets are the budgets of an agent and of its running or paused turn.
+type Budgets struct {
+	Turn  *Budget `json:"turn,omitempty"` // nil if the agent is idle
+	Agent Budget  `json:"agent"`
 }
 
-// Reached is a limit that a turn has reached, as in budget.exhausted.
-type Reached struct {
+// Exceeded is a limit that a turn has exceeded, as in budget.exhausted.
+type Exceeded struct {
 	Scope   messages.Scope `json:"scope"`
 	Limit   messages.Limit `json:"limit"`
 	Message string         `json:"message"`
 }
 
-// Accounts returns the budgets as they are now.
-func (w *Work) Accounts() Accounts {
-	a := Accounts{Agent: Account{Limits: w.Raised, Used: w.Used}}
+// Budgets returns the budgets as they are now.
+func (w *Work) Budgets() Budgets {
+	a := Budgets{Agent: Budget{Limits: w.Overrides, Used: w.Used}}
 	t := w.Turn
 	if t == nil {
 		return a
 	}
-	turn := Account{Limits: t.Limits, Used: t.Used}
+	turn := Budget{Limits: t.Limits, Used: t.Used}
 	turn.Used.Steps = t.Steps
 	if t.Reserved != nil {
 		turn.Reserved = *t.Reserved

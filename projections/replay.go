@@ -50,7 +50,7 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	if len(r.History.open) > 0 {
 		from = r.History.open[0].index // results may come from here on
 	}
-	removedBefore, agentLimits := r.History.removed, r.Work.Raised
+	removedBefore, agentLimits := r.History.removed, r.Work.Overrides
 
 	r.Work.At(at, nil)
 	for _, v := range [...]View{&r.History, &r.State, &r.Work, &r.Decisions} {
@@ -65,7 +65,7 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 			c.History = append(c.History, fmt.Sprintf("* items of turn %s are marked %s", turn.ID, m))
 		}
 	}
-	if now := r.Work.Raised; now != agentLimits {
+	if now := r.Work.Overrides; now != agentLimits {
 		c.Turn = append(c.Turn, "limits of the agent: "+limitsText(now))
 	}
 	if compacted, ok := ev.(messages.HistoryCompacted); ok {

@@ -25,7 +25,7 @@ type AgentStatus struct {
 	Failed *FailedTurn `json:"failed,omitempty"`
 	// Limit is the limit that a paused turn has reached, whatever else it waits for. It must be
 	// raised before the turn can continue. Nil: none.
-	Limit *Reached `json:"limit,omitempty"`
+	Limit *Exceeded `json:"limit,omitempty"`
 	// Parent is the call that the agent works for, or did last. Nil: it never did.
 	// Children are those of its newest turn.
 	Parent   *messages.Caller `json:"parent,omitempty"`
@@ -35,7 +35,7 @@ type AgentStatus struct {
 	Next   time.Time `json:"next,omitzero"`
 	// Budget is what bounds the agent and its turn. Nil: it is idle, and has no limit that a
 	// person has set.
-	Budget *Accounts `json:"budget,omitempty"`
+	Budget *Budgets `json:"budget,omitempty"`
 	// Deleted is the end of the agent. Nil: it exists.
 	Deleted *Deletion `json:"deleted,omitempty"`
 }
@@ -59,14 +59,14 @@ func NewAgentStatus(row Agent, w *Work, c *Children) AgentStatus {
 		s.Next = w.Timers.Next().At
 	}
 	if t := w.Turn; t != nil && t.Phase == Paused {
-		s.Paused, s.Message, s.Limit = t.Reason, t.Message, t.Reached
+		s.Paused, s.Message, s.Limit = t.Reason, t.Message, t.Exceeded
 	}
 	if t := w.Ended; t != nil && t.Phase == Failed {
 		s.LastFailed = t.Why()
 		s.Failed = &FailedTurn{t.ID, s.LastFailed, t.Message, t.EndedAt}
 	}
-	if accounts := w.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
-		s.Budget = &accounts
+	if budgets := w.Budgets(); budgets.Turn != nil || budgets.Agent.Limits != (messages.Limits{}) {
+		s.Budget = &budgets
 	}
 	return s
 }

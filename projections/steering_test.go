@@ -220,11 +220,11 @@ func TestBudget(t *testing.T) { // A17, A52
 	var b Work
 	limits := messages.Limits{MaxTokens: 100, MaxDuration: 60_000}
 	usage := func(n int) messages.Usage { return messages.Usage{Input: n, Output: 1} }
-	check := func(n int, turn *Account, agent Account) {
+	check := func(n int, turn *Budget, agent Budget) {
 		t.Helper()
-		if got := b.Accounts(); !reflect.DeepEqual(got, Accounts{turn, agent}) {
+		if got := b.Budgets(); !reflect.DeepEqual(got, Budgets{turn, agent}) {
 			gotJSON, _ := json.Marshal(got)
-			wantJSON, _ := json.Marshal(Accounts{turn, agent})
+			wantJSON, _ := json.Marshal(Budgets{turn, agent})
 			t.Errorf("after event %d:\ngot  %s\nwant %s", n, gotJSON, wantJSON)
 		}
 	}
@@ -256,18 +256,18 @@ func TestBudget(t *testing.T) { // A17, A52
 		switch i + 1 {
 		case 5:
 			reserved := Use{Tokens: 50, Cost: 5}
-			check(5, &Account{first, Use{Steps: 1}, reserved, testTime}, Account{Used: Use{Steps: 1}, Reserved: reserved, RunningSince: testTime})
+			check(5, &Budget{first, Use{Steps: 1}, reserved, testTime}, Budget{Used: Use{Steps: 1}, Reserved: reserved, RunningSince: testTime})
 		case 10:
 			used := Use{Steps: 1, Tokens: 71, Cost: 7}
-			check(10, &Account{Limits: first, Used: used, RunningSince: testTime}, Account{Used: used, RunningSince: testTime})
+			check(10, &Budget{Limits: first, Used: used, RunningSince: testTime}, Budget{Used: used, RunningSince: testTime})
 		case 15:
 			used := Use{Steps: 1, Tokens: 71, Cost: 7, Duration: 1500}
-			check(15, &Account{Limits: messages.Limits{MaxSteps: 9, MaxTokens: 300, MaxDuration: 60_000}, Used: used}, Account{Limits: messages.Limits{MaxCost: 77}, Used: used})
+			check(15, &Budget{Limits: messages.Limits{MaxSteps: 9, MaxTokens: 300, MaxDuration: 60_000}, Used: used}, Budget{Limits: messages.Limits{MaxCost: 77}, Used: used})
 		case 19:
 			used := Use{Steps: 2, Tokens: 75, Cost: 7, Duration: 1500}
-			check(19, &Account{Limits: messages.Limits{MaxSteps: 10, MaxTokens: 100, MaxDuration: 60_000}, Used: used}, Account{Limits: messages.Limits{MaxCost: 77}, Used: used})
+			check(19, &Budget{Limits: messages.Limits{MaxSteps: 10, MaxTokens: 100, MaxDuration: 60_000}, Used: used}, Budget{Limits: messages.Limits{MaxCost: 77}, Used: used})
 		case 20:
-			check(20, nil, Account{Limits: messages.Limits{MaxCost: 77}, Used: Use{Steps: 2, Tokens: 75, Cost: 7, Duration: 1500}})
+			check(20, nil, Budget{Limits: messages.Limits{MaxCost: 77}, Used: Use{Steps: 2, Tokens: 75, Cost: 7, Duration: 1500}})
 		}
 	}
 }
@@ -301,7 +301,7 @@ func TestBudgetOfRepeatedSteps(t *testing.T) { // A17, A21, A52
 		{messages.TurnStarted{Turn: "t16", Continues: "t11"}, 0, 3}, // nothing is left to continue
 	} {
 		b.Apply(messages.EventNumber(i+1), step.ev)
-		a, turn := b.Accounts(), -1
+		a, turn := b.Budgets(), -1
 		if a.Turn != nil {
 			turn = a.Turn.Used.Steps
 		}
@@ -309,7 +309,7 @@ func TestBudgetOfRepeatedSteps(t *testing.T) { // A17, A21, A52
 			t.Errorf("after event %d: steps: got %d of the turn, %d of the agent, want %d, %d", i+1, turn, a.Agent.Used.Steps, step.turn, step.agent)
 		}
 	}
-	if used := b.Accounts().Turn.Used; used.Tokens != 0 {
+	if used := b.Budgets().Turn.Used; used.Tokens != 0 {
 		t.Errorf("tokens of the first turn after a clear: got %+v, want none", used)
 	}
 }

@@ -50,7 +50,7 @@ func (a *all) shown(t testing.TB) string {
 		"state": a.State.JSON(), "turns": a.Turns.List(),
 		"calls": a.Usage.Calls(), "total": a.Usage.Total(),
 		"inputs": a.Work.Inputs.QueuedIDs(), "steered": a.Work.Inputs.SteeredIDs(), "waiting": a.Work.Waiting(), "approvals": a.Work.Approvals(messages.AgentID{}),
-		"lines": a.Usage.Lines(), "accounts": a.Work.Accounts(), "remembered": a.Decided.Remembered(messages.AgentID{}),
+		"lines": a.Usage.Lines(), "accounts": a.Work.Budgets(), "remembered": a.Decided.Remembered(messages.AgentID{}),
 		"effects": a.Effects.List(messages.AgentID{}),
 	})
 	if err != nil {

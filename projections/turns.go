@@ -107,7 +107,7 @@ func (t *Turn) Paused() string {
 // Why returns the kind of the model's failure if it is a token, else Reason. A provider may give
 // any text as the kind, and the headers of a frame take tokens only.
 func (t *Turn) Why() string {
-	if messages.ValidateToken("kind", string(t.Kind)) == nil {
+	if t.Kind != "" && messages.ValidateToken("kind", string(t.Kind)) == nil {
 		return string(t.Kind)
 	}
 	return t.Reason
@@ -125,15 +125,15 @@ func (t *Turn) apply(e *event) {
 	switch ev := e.Event.(type) {
 	case messages.TurnStarted:
 		t.Phase, t.Inputs, t.Continues, t.Started, t.StartedAt = Running, slices.Clone(ev.Inputs), ev.Continues, e.n, e.at
-		t.Steps, t.Limits = ev.Steps, ev.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})
+		t.Steps, t.Limits = ev.Steps, ev.Limits.Override(messages.Limits{MaxSteps: ev.MaxSteps})
 	case messages.TurnPaused:
 		t.phase(Turn{Phase: Paused, Reason: ev.Reason, Message: ev.Message, Waiting: ev.Calls})
 	case messages.TurnResumed:
 		t.phase(Turn{Phase: Running})
-		t.Limits = t.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})
+		t.Limits = t.Limits.Override(messages.Limits{MaxSteps: ev.MaxSteps})
 	case messages.BudgetRaised:
 		if ev.Scope != messages.ScopeAgent {
-			t.Limits = t.Limits.Raise(ev.Limits)
+			t.Limits = t.Limits.Override(ev.Limits)
 		}
 	case messages.ModelRequested:
 		t.Steps = max(t.Steps, ev.Step)

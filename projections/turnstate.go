@@ -17,9 +17,9 @@ type TurnState struct {
 	Below messages.Usage
 	// Reserved is set aside for the model call under way, or about to be. Nil: nothing.
 	Reserved *Use
-	// Reached is the limit that allows no other model call, until it is raised or the turn
+	// Exceeded is the limit that allows no other model call, until it is raised or the turn
 	// resumed. Nil: none.
-	Reached *Reached
+	Exceeded *Exceeded
 
 	// Model is the call that is awaited or waits for its next attempt.
 	Model    *PendingModel
@@ -108,7 +108,7 @@ func (t *TurnState) apply(e *event) {
 	case messages.BudgetSettled:
 		t.Reserved = nil
 	case messages.BudgetExhausted:
-		t.Reached = &Reached{ev.Scope, ev.Limit, ev.Message}
+		t.Exceeded = &Exceeded{ev.Scope, ev.Limit, ev.Message}
 	case messages.ChildSpawned:
 		t.Children++
 	default:
@@ -131,7 +131,7 @@ func (t *TurnState) resumed(paused string) {
 		t.Held = nil
 	case "", PausedApproval, PausedUnknown, PausedChild:
 	default:
-		t.Reached = nil
+		t.Exceeded = nil
 	}
 }
 
@@ -175,10 +175,10 @@ func (t *TurnState) Total() messages.Usage { return t.Usage.Add(t.Below) }
 
 // Exhausted returns the limit that was reached; empty: none.
 func (t *TurnState) Exhausted() messages.Limit {
-	if t.Reached == nil {
+	if t.Exceeded == nil {
 		return ""
 	}
-	return t.Reached.Limit
+	return t.Exceeded.Limit
 }
 
 // Call returns the call of the newest step with this id; nil if there is none.

@@ -119,7 +119,7 @@ func TestSummariesOfUnknownUsage(t *testing.T) { // A52, A86
 	if got := a.Turns.List()[0]; got.Usage != usage || got.Cost != 7 {
 		t.Errorf("turn: got %+v, cost %d, want %+v, cost 7", got.Usage, got.Cost, usage)
 	}
-	if got := a.Accounts(); got.Agent.Used != (Use{Tokens: 23, Cost: 207}) || got.Turn.Used != got.Agent.Used {
+	if got := a.Budgets(); got.Agent.Used != (Use{Tokens: 23, Cost: 207}) || got.Turn.Used != got.Agent.Used {
 		t.Errorf("budget: got %+v, want 23 tokens, cost 207", got)
 	}
 }

@@ -56,8 +56,8 @@ func (t *TurnState) whyPaused() string {
 	switch {
 	case reason == PausedHook && t.Held != nil:
 		why = t.Held.String()
-	case t.Reached != nil:
-		why = t.Reached.Message
+	case t.Exceeded != nil:
+		why = t.Exceeded.Message
 	}
 	if why != "" {
 		reason += ": " + why

@@ -20,9 +20,9 @@ type Work struct {
 	Ended *TurnState
 	// Used is what all turns together have used.
 	Used Use
-	// Raised are limits of the agent that a person has set: they hold in place of
+	// Overrides are limits of the agent that a person has set: they hold in place of
 	// the definition's.
-	Raised messages.Limits
+	Overrides messages.Limits
 	// Summary is the request for a summary of the older part of the history that is under way;
 	// nil: none is.
 	Summary *messages.CompactionRequested
@@ -37,7 +37,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.TurnStarted:
 		w.start(ev)
 	case messages.BudgetRaised:
-		w.raised(ev)
+		w.overridden(ev)
 	case messages.ModelRequested:
 		if ev.Attempt <= 1 {
 			w.Used.Steps++
@@ -95,13 +95,13 @@ func (w *Work) turn(id messages.TurnID) Turn {
 	return Turn{}
 }
 
-// raised folds limits that a person has set: one of them that was reached no longer holds the turn.
-func (w *Work) raised(ev messages.BudgetRaised) {
+// overridden folds limits that a person has set: one of them that was reached no longer holds the turn.
+func (w *Work) overridden(ev messages.BudgetRaised) {
 	if ev.Scope == messages.ScopeAgent {
-		w.Raised = w.Raised.Raise(ev.Limits)
+		w.Overrides = w.Overrides.Override(ev.Limits)
 	}
 	if t := w.Turn; t != nil && ev.Limits.Sets(t.Exhausted()) {
-		t.Reached = nil
+		t.Exceeded = nil
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // option returns what raises the limit in a resume.
-func option(r projections.Reached) string {
+func option(r projections.Exceeded) string {
 	if r.Scope == messages.ScopeAgent {
 		return fmt.Sprintf("%s of the agent (agent_limits.%s, --agent-%s)", r.Limit, r.Limit, strings.ReplaceAll(string(r.Limit), "_", "-"))
 	}
@@ -28,7 +28,7 @@ type budget struct {
 // limits are the definition's but for those that a person has set.
 func (d *decision) budgets() (turn, agent budget) {
 	turn = budget{scope: messages.ScopeTurn, limits: d.env.Definition.TurnLimits}
-	agent = budget{messages.ScopeAgent, d.env.Definition.AgentLimits.Raise(d.s.Raised), d.s.Used}
+	agent = budget{messages.ScopeAgent, d.env.Definition.AgentLimits.Override(d.s.Overrides), d.s.Used}
 	if t := d.s.Turn; t != nil {
 		turn.limits, turn.used = t.Limits, t.Used
 		if turn.used.Steps = t.Steps; t.Model != nil { // another attempt is no other step
@@ -39,8 +39,8 @@ func (d *decision) budgets() (turn, agent budget) {
 	return turn, agent
 }
 
-// reached returns the limit that does not allow so much more; the zero value if there is none.
-func (b budget) reached(need projections.Use) projections.Reached {
+// exceeded returns the limit that does not allow so much more; the zero value if there is none.
+func (b budget) exceeded(need projections.Use) projections.Exceeded {
 	m, u, limit, message := b.limits, b.used, messages.Limit(""), ""
 	switch {
 	case m.MaxSteps != 0 && u.Steps+need.Steps > m.MaxSteps:
@@ -52,32 +52,32 @@ func (b budget) reached(need projections.Use) projections.Reached {
 	case m.MaxDuration != 0 && u.Duration >= m.MaxDuration:
 		limit, message = messages.LimitDuration, fmt.Sprintf("ran for %s: its limit is %s", ms(u.Duration), ms(m.MaxDuration))
 	default:
-		return projections.Reached{}
+		return projections.Exceeded{}
 	}
-	return projections.Reached{Scope: b.scope, Limit: limit, Message: fmt.Sprintf("the %s %s (%s)", b.scope, message, limit)}
+	return projections.Exceeded{Scope: b.scope, Limit: limit, Message: fmt.Sprintf("the %s %s (%s)", b.scope, message, limit)}
 }
 
-// over returns the limit that forbids another model call within these budgets; the zero value if
+// exceeded returns the limit that forbids another model call within these budgets; the zero value if
 // there is none.
-func (d *decision) over(turn, agent budget) projections.Reached {
+func (d *decision) exceeded(turn, agent budget) projections.Exceeded {
 	need := d.estimate()
 	need.Steps = 1
-	if r := turn.reached(need); r.Limit != "" {
+	if r := turn.exceeded(need); r.Limit != "" {
 		return r
 	}
-	return agent.reached(need)
+	return agent.exceeded(need)
 }
 
 // limited returns the limit that forbids the turn's next model call; the zero value if there is
 // none.
-func (d *decision) limited() projections.Reached { return d.over(d.budgets()) }
+func (d *decision) limited() projections.Exceeded { return d.exceeded(d.budgets()) }
 
 // refuseResume refuses to continue a turn whose budget is own, if a limit forbids its next model
 // call also with those that c sets.
 func (d *decision) refuseResume(c messages.Resume, id messages.TurnID, own budget) error {
 	_, agent := d.budgets()
-	own.limits, agent.limits = own.limits.Raise(c.Raised.Limits()), agent.limits.Raise(c.AgentLimits.Limits())
-	if o := d.over(own, agent); o.Limit != "" {
+	own.limits, agent.limits = own.limits.Override(c.LimitOverrides.Limits()), agent.limits.Override(c.AgentLimits.Limits())
+	if o := d.exceeded(own, agent); o.Limit != "" {
 		return messages.Refuse(messages.Conflict, "turn %s cannot continue: %s; resume it with a higher %s", id, o.Message, option(o))
 	}
 	return nil
@@ -144,15 +144,15 @@ func (d *decision) settle(m *projections.PendingModel, u messages.Usage, cost me
 // settleLost settles a model call whose answer will never be known.
 func (d *decision) settleLost(m *projections.PendingModel) { d.settle(m, messages.Usage{}, 0, true) }
 
-// raiseIt follows the message of a limit that is reached.
-const raiseIt = "; resume it with a higher one to continue"
+// resumeHigher follows the message of a limit that is reached.
+const resumeHigher = "; resume it with a higher one to continue"
 
 // withinLimits reports whether the turn may make another model call.
 func (d *decision) withinLimits(t *projections.TurnState) bool {
-	return t.Reached == nil && d.limited().Limit == ""
+	return t.Exceeded == nil && d.limited().Limit == ""
 }
 
 // exhaust records that the turn has reached a limit.
-func (d *decision) exhaust(o projections.Reached) {
+func (d *decision) exhaust(o projections.Exceeded) {
 	d.emit(messages.BudgetExhausted{Turn: d.s.Turn.ID, Scope: o.Scope, Limit: o.Limit, Message: o.Message})
 }

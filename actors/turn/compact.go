@@ -24,7 +24,7 @@ const worthwhile = 8
 // is.
 func (d *decision) tooLarge(t *projections.TurnState) (cut projections.Cut, reason string) {
 	def := d.env.Definition
-	if def.Compact.AtTokens == 0 || t.Compacted || t.Reached != nil || d.s.Summary != nil {
+	if def.Compact.AtTokens == 0 || t.Compacted || t.Exceeded != nil || d.s.Summary != nil {
 		return cut, ""
 	}
 	size := d.requestSize()
@@ -156,7 +156,7 @@ func (d *decision) summarize(s messages.CompactionRequested, cut projections.Cut
 func (d *decision) tooMuch(need projections.Use) bool {
 	over := func(b budget) bool {
 		b.limits = messages.Limits{MaxTokens: b.limits.MaxTokens, MaxCost: b.limits.MaxCost}
-		return b.reached(need).Limit != ""
+		return b.exceeded(need).Limit != ""
 	}
 	turn, agent := d.budgets()
 	return over(agent) || d.s.Turn != nil && over(turn)

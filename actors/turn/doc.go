@@ -8,7 +8,7 @@
 // # What the caller does, in this order
 //
 //  1. Load: [State.Apply] every frame of the agent's log, or those after a snapshot
-//     ([Image.State]). No effect of the loaded state is under way.
+//     ([Snapshot.State]). No effect of the loaded state is under way.
 //  2. After a takeover, append what [State.Activate] returns, and in the same frame
 //     what [State.Decide] returns for [Recover]: calls that were cut off run again or are
 //     unknown. Under the same epoch decide Recover alone.

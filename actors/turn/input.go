@@ -73,7 +73,7 @@ func (d *decision) refuseInput(in messages.Input) error {
 	}
 	switch {
 	case d.s.Inputs.Accepted(in.ID) != 0, t != nil && slices.Contains(t.Inputs, in.ID):
-		return messages.Refuse(messages.Conflict, "an input with the id %q has not ended yet: send this one under another id, or later", in.ID)
+		return messages.Refuse(messages.Conflict, "an input with the id %q has not ended yet, and this one was not applied: if it is the same, wait for its end; another one needs another id", in.ID)
 	case in.Deadline != nil && !d.env.Now.Before(*in.Deadline):
 		return messages.Refuse(messages.Expired, "the deadline %s had passed when the input arrived", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
 	case t != nil && in.Policy == messages.PolicyReject:

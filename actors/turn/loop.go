@@ -32,11 +32,11 @@ func (d *decision) step() bool {
 		return false
 	case t.Paused() != "":
 		d.unpause()
-	case t.Reached != nil && !d.env.Definition.PauseAtLimit:
-		d.fail(string(t.Reached.Limit), t.Reached.Message+raiseIt)
+	case t.Exceeded != nil && !d.env.Definition.PauseAtLimit:
+		d.fail(string(t.Exceeded.Limit), t.Exceeded.Message+resumeHigher)
 	case t.Model != nil && t.Model.Phase != projections.ModelDue, s.asking != "":
 		return false
-	case s.Summary != nil && s.Summary.Turn == t.ID && t.Reached != nil:
+	case s.Summary != nil && s.Summary.Turn == t.ID && t.Exceeded != nil:
 		d.pauseForLimit()
 	case s.Summary != nil && s.Summary.Turn == t.ID:
 		return false
@@ -54,7 +54,7 @@ func (d *decision) stepCalls(t *projections.TurnState) bool {
 		d.skipCalls()
 		return true
 	}
-	if c := d.startable(t); c != nil && t.Held == nil && t.Reached == nil {
+	if c := d.startable(t); c != nil && t.Held == nil && t.Exceeded == nil {
 		d.startTool(c, "")
 		return true
 	}
@@ -63,7 +63,7 @@ func (d *decision) stepCalls(t *projections.TurnState) bool {
 		return false
 	case t.Held != nil && (t.HookAnswer == nil || d.endHooksWant(HookPause)):
 		d.pause(projections.PausedHook, t.Held.String()+"; resume the turn to continue")
-	case t.Reached != nil && unstarted > 0:
+	case t.Exceeded != nil && unstarted > 0:
 		d.pauseForLimit()
 	case t.Count(projections.CallRequested) > 0: // they are left to the agent's next owner
 		return false
@@ -118,7 +118,7 @@ func (d *decision) stepModel(t *projections.TurnState) bool {
 	}
 	limit := d.limited()
 	switch {
-	case t.Reached != nil:
+	case t.Exceeded != nil:
 		d.pauseForLimit()
 	case limit.Limit != "":
 		d.exhaust(limit)
@@ -168,8 +168,8 @@ func pauseIsOver(t *projections.TurnState) bool {
 
 // pauseForLimit pauses a turn that has reached a limit.
 func (d *decision) pauseForLimit() {
-	r := d.s.Turn.Reached
-	d.pause(string(r.Limit), r.Message+raiseIt)
+	r := d.s.Turn.Exceeded
+	d.pause(string(r.Limit), r.Message+resumeHigher)
 }
 
 // pauseForCalls pauses a turn whose calls wait for a person.

@@ -93,11 +93,11 @@ func (d *decision) recover() {
 		return
 	}
 	if tm := d.s.Timers.OfTurn(projections.DurationTimer); tm != nil && !d.env.Now.Before(tm.At) {
-		if d.fired(projections.DurationTimer); t.Reached != nil && !d.env.Definition.PauseAtLimit {
+		if d.fired(projections.DurationTimer); t.Exceeded != nil && !d.env.Definition.PauseAtLimit {
 			return // the turn fails
 		}
 	}
-	if summary != nil && summary.Turn == t.ID && t.Reached == nil { // else the turn is paused without it
+	if summary != nil && summary.Turn == t.ID && t.Exceeded == nil { // else the turn is paused without it
 		d.lostSummary()
 	}
 	if t.Model != nil && t.Model.UnderWay() {

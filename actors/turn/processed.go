@@ -166,8 +166,8 @@ func (m moment) step(steps []byte) (next moment, rest []byte) {
 	return next, rest[size:]
 }
 
-// image returns a copy for a snapshot.
-func (w *window) image() window {
+// copy returns a copy for a snapshot.
+func (w *window) copy() window {
 	return window{slices.Clip(w.IDs), slices.Clip(w.Steps), w.Cut, w.Newest}
 }
 

@@ -47,7 +47,7 @@ func TestDeduplicationWindow(t *testing.T) { // A8
 				times = append(times, start.Add(time.Duration(i)*c.apart))
 			}
 			s := processing(t, times...)
-			image, err := s.Image()
+			image, err := s.Snapshot()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestWindowOfRandomCommands(t *testing.T) { // A8, A27
 			var branch *turn.State
 			switch dice.IntN(200) {
 			case 0:
-				image, err := s.Image()
+				image, err := s.Snapshot()
 				if err != nil {
 					t.Fatal(err)
 				}

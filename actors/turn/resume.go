@@ -21,10 +21,10 @@ func (d *decision) resume(c messages.Resume) error {
 	}
 	failed := newest != nil && newest.Phase == projections.Failed
 	switch {
-	case !failed && c.AgentLimits != messages.Raised{} && c.Raised != messages.Raised{}:
+	case !failed && c.AgentLimits != messages.LimitOverrides{} && c.LimitOverrides != messages.LimitOverrides{}:
 		return messages.Refuse(messages.Conflict, "no turn waits for new limits: set those of the agent alone (agent_limits)")
-	case !failed && c.AgentLimits != messages.Raised{}:
-		d.raise("", messages.ScopeAgent, c.AgentLimits, c.Reason)
+	case !failed && c.AgentLimits != messages.LimitOverrides{}:
+		d.override("", messages.ScopeAgent, c.AgentLimits, c.Reason)
 		return nil
 	case len(s.Inputs.Queued) > 0: // others are about to begin
 		return messages.Refuse(messages.Busy, "inputs are waiting, and the next turn is about to begin: no earlier one can continue")
@@ -38,7 +38,7 @@ func (d *decision) resume(c messages.Resume) error {
 
 func (d *decision) resumeRunning(c messages.Resume) error {
 	t := d.s.Turn
-	raises := c.Raised != messages.Raised{} || c.AgentLimits != messages.Raised{}
+	raises := c.LimitOverrides != messages.LimitOverrides{} || c.AgentLimits != messages.LimitOverrides{}
 	reason, forCalls := t.Paused(), pausedForCalls(t)
 	switch {
 	case reason == "" && !raises:
@@ -52,8 +52,8 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 			return err
 		}
 	}
-	d.raise(t.ID, messages.ScopeTurn, c.Raised, c.Reason)
-	d.raise(t.ID, messages.ScopeAgent, c.AgentLimits, c.Reason)
+	d.override(t.ID, messages.ScopeTurn, c.LimitOverrides, c.Reason)
+	d.override(t.ID, messages.ScopeAgent, c.AgentLimits, c.Reason)
 	switch {
 	case forCalls:
 	case reason != "":
@@ -80,9 +80,9 @@ func waitsFor(t *projections.TurnState) string {
 	return fmt.Sprintf("turn %s waits for a decision about call %v: decide it", t.ID, t.Waiting())
 }
 
-// raise records limits that a person has set, if any.
-func (d *decision) raise(turn messages.TurnID, scope messages.Scope, r messages.Raised, reason string) {
-	if r != (messages.Raised{}) {
+// override records limits that a person has set, if any.
+func (d *decision) override(turn messages.TurnID, scope messages.Scope, r messages.LimitOverrides, reason string) {
+	if r != (messages.LimitOverrides{}) {
 		d.emit(messages.BudgetRaised{Turn: turn, Scope: scope, Limits: r.Limits(), Reason: reason})
 	}
 }
@@ -98,7 +98,7 @@ func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) e
 		return err
 	}
 	d.configure()
-	d.raise("", messages.ScopeAgent, c.AgentLimits, c.Reason)
-	d.begin(messages.TurnStarted{ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason}, e.Limits.Raise(c.Raised.Limits()))
+	d.override("", messages.ScopeAgent, c.AgentLimits, c.Reason)
+	d.begin(messages.TurnStarted{ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason}, e.Limits.Override(c.LimitOverrides.Limits()))
 	return nil
 }

@@ -259,14 +259,14 @@ func (s *sim) anyCall(wanted projections.Outcome) (messages.CallID, string) {
 }
 
 func (s *sim) resume() messages.Resume {
-	c := messages.Resume{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "continue"), Raised: s.raises(1)}
+	c := messages.Resume{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "continue"), LimitOverrides: s.raises(1)}
 	if s.chance(3) {
 		c.AgentLimits = s.raises(8)
 	}
 	return c
 }
 
-func (s *sim) raises(scale int) (r messages.Raised) {
+func (s *sim) raises(scale int) (r messages.LimitOverrides) {
 	if s.chance(3) {
 		r.MaxSteps = s.r.IntN(scale * 10)
 	}

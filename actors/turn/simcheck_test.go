@@ -234,8 +234,8 @@ func (s *sim) person() {
 		s.decide(s.decision(id))
 	default:
 		s.decide(messages.Resume{
-			ID: id, Raised: messages.Raised{MaxSteps: t.Steps + 3, MaxTokens: t.Used.Tokens + 5000, MaxCost: float64(t.Used.Cost)/1e9 + 1, MaxDuration: more(t.Used.Duration)},
-			AgentLimits: messages.Raised{MaxSteps: s.live.Used.Steps + 3, MaxTokens: s.live.Used.Tokens + 5000, MaxCost: float64(s.live.Used.Cost)/1e9 + 1, MaxDuration: more(s.live.Used.Duration)},
+			ID: id, LimitOverrides: messages.LimitOverrides{MaxSteps: t.Steps + 3, MaxTokens: t.Used.Tokens + 5000, MaxCost: float64(t.Used.Cost)/1e9 + 1, MaxDuration: more(t.Used.Duration)},
+			AgentLimits: messages.LimitOverrides{MaxSteps: s.live.Used.Steps + 3, MaxTokens: s.live.Used.Tokens + 5000, MaxCost: float64(s.live.Used.Cost)/1e9 + 1, MaxDuration: more(s.live.Used.Duration)},
 		})
 	}
 	if len(s.log) == before {

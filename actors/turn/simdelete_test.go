@@ -114,7 +114,7 @@ func count(list []messages.Command, is func(messages.Command) bool) (n int) {
 func (c *checker) blank() {
 	if live := c.s.live; c.cmd != nil {
 		c.must(live.Turn == nil && live.Ended == nil && len(live.Inputs.Queued) == 0 && live.History.Len() == 0 && string(live.Data.JSON()) == "{}" &&
-			len(live.Decisions.List) == 0 && live.Life.Definition == "" && live.Raised == (messages.Limits{}), "a deleted agent remembers something")
+			len(live.Decisions.List) == 0 && live.Life.Definition == "" && live.Overrides == (messages.Limits{}), "a deleted agent remembers something")
 	}
 }
 

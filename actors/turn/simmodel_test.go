@@ -141,7 +141,7 @@ func (c *checker) agentLimits() messages.Limits {
 	if c.cmd == nil {
 		return messages.Limits{}
 	}
-	return c.s.env.Definition.AgentLimits.Raise(c.raised)
+	return c.s.env.Definition.AgentLimits.Override(c.raised)
 }
 
 // mayRequest reports whether the limits that are known here allow another step.

@@ -305,10 +305,10 @@ func (c *checker) limitsRaised(ev messages.BudgetRaised) {
 	c.must(c.cmd == nil || ok, "a limit was raised without a word")
 	c.must(ev.Limits != (messages.Limits{}), "nothing was raised")
 	if ev.Scope == "agent" {
-		c.raised = c.raised.Raise(ev.Limits)
+		c.raised = c.raised.Override(ev.Limits)
 	} else {
 		c.must(c.open != nil && c.open.id == ev.Turn, "a limit of no turn was raised")
-		c.open.limits = c.open.limits.Raise(ev.Limits)
+		c.open.limits = c.open.limits.Override(ev.Limits)
 	}
 	if o := c.open; o != nil {
 		for name, raised := range map[string]bool{

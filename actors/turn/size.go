@@ -13,7 +13,7 @@ const (
 // Size estimates how many bytes of memory the state takes. It is in proportion to the agent's
 // own data, as that is walked.
 func (s *State) Size() int {
-	size := s.History.Held() + itemBytes*s.History.Len() + cap(s.processed.IDs) + cap(s.processed.Steps) + s.Data.Size()
+	size := s.History.Bytes() + itemBytes*s.History.Len() + cap(s.processed.IDs) + cap(s.processed.Steps) + s.Data.Size()
 	if t := s.Turn; t != nil {
 		for i := range t.Calls {
 			size += entryBytes + len(t.Calls[i].Arguments) + len(t.Calls[i].Output)
@@ -21,7 +21,7 @@ func (s *State) Size() int {
 	}
 	for i := range s.Timers.Scheduled {
 		in := s.Timers.Scheduled[i].Input
-		size += projections.Held(in.Content) + len(in.Metadata)
+		size += projections.ContentBytes(in.Content) + len(in.Metadata)
 	}
 	lists := len(s.Inputs.Queued) + len(s.Inputs.Steered) + len(s.Timers.Scheduled) + len(s.Outbox.Messages) + len(s.Outbox.Tasks) + len(s.Decisions.List)
 	return size + s.Outbox.Size() + entryBytes*lists

@@ -27,7 +27,7 @@ func imaged(s *turn.State) (*turn.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	var im turn.Image
+	var im turn.Snapshot
 	if err := messages.DecodeSnapshot(snapshotAgent, turn.SnapshotName(), b, &im); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func imaged(s *turn.State) (*turn.State, error) {
 }
 
 func imageBytes(s *turn.State) ([]byte, error) {
-	im, err := s.Image()
+	im, err := s.Snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func TestImageHasAllFields(t *testing.T) { // A27, A87
 	}
 	if where := newComparer().states(want, got, true); where != "" {
 		t.Errorf("a field is lost on its way through a snapshot: %s\n"+
-			"An exported field comes along by itself if its type has exported fields only; any other wants a line in kept, Image and State (or restore) of actors/turn/snapshot.go.\n"+
+			"An exported field comes along by itself if its type has exported fields only; any other needs a line in kept, Snapshot and State (or restore) of actors/turn/snapshot.go.\n"+
 			"If events do not decide it, name it in volatile (simsame_test.go). Then raise turn.FoldVersion.", where)
 	}
 }
@@ -187,7 +187,7 @@ func TestImageIsApart(t *testing.T) {
 			live.Apply(f)
 			want.Apply(f)
 		}
-		im, err := live.Image()
+		im, err := live.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestImageIsApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back turn.Image
+		var back turn.Snapshot
 		if err := messages.DecodeSnapshot(snapshotAgent, "turn-0", b, &back); err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +337,7 @@ func dump(b *strings.Builder, v reflect.Value) {
 // Whatever a snapshot holds, it gives a state that can be asked and folded on, or
 // an error.
 func FuzzImage(f *testing.F) {
-	im, err := fullState().Image()
+	im, err := fullState().Snapshot()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func FuzzImage(f *testing.F) {
 	f.Add(im.Rest[:len(im.Rest)/2], ids, steps)
 	f.Add(im.Rest, ids, []byte{0x83})
 	f.Fuzz(func(t *testing.T, rest, ids, steps []byte) {
-		im := turn.Image{Rest: rest, History: history, Data: &projections.State{}}
+		im := turn.Snapshot{Rest: rest, History: history, Data: &projections.State{}}
 		im.Processed.IDs, im.Processed.Steps = ids, steps
 		s, err := im.State()
 		if err != nil {
@@ -359,7 +359,7 @@ func FuzzImage(f *testing.F) {
 		s.Processed("x")
 		s.Record(&messages.Frame{First: 7, Cause: messages.Cause{Endpoint: "ctl", ID: "y"}, Events: make([]messages.Event, 1)})
 		s.Processed("y")
-		if _, err := s.Image(); err != nil {
+		if _, err := s.Snapshot(); err != nil {
 			t.Errorf("what was decoded does not encode: %v", err)
 		}
 	})

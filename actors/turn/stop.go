@@ -32,15 +32,15 @@ func interruptNote(reason string) string {
 
 // abort ends the running turn and its inputs, also those that steer it and that no model has seen.
 func (d *decision) abort(by, reason, note string) {
-	d.settleCalls("the turn was stopped")
+	d.endCalls("the turn was stopped")
 	d.cancelTimers()
 	t := d.s.Turn
 	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: d.s.TurnInputs(), By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Total()})
 }
 
-// settleCalls gives every open call an outcome, and settles the reservation of a model call. why is
+// endCalls gives every open call an outcome, and settles the reservation of a model call. why is
 // what has happened to the turn.
-func (d *decision) settleCalls(why string) {
+func (d *decision) endCalls(why string) {
 	t := d.s.Turn
 	d.dropSummary(t.ID, why)
 	if m := t.Model; m != nil && m.UnderWay() {

@@ -96,8 +96,8 @@ func (d *decision) fired(id string) {
 }
 
 // outOfTime returns the limit of duration that the turn has reached; the zero value: none.
-func (d *decision) outOfTime() projections.Reached {
+func (d *decision) outOfTime() projections.Exceeded {
 	turn, agent := d.budgets()
 	turn.limits, agent.limits = messages.Limits{MaxDuration: turn.limits.MaxDuration}, messages.Limits{MaxDuration: agent.limits.MaxDuration}
-	return d.over(turn, agent)
+	return d.exceeded(turn, agent)
 }

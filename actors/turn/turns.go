@@ -70,7 +70,7 @@ func (d *decision) fail(reason, message string) {
 // failAs is fail with an event that holds the reason.
 func (d *decision) failAs(ev messages.TurnFailed) {
 	d.withhold(&ev)
-	d.settleCalls("the turn failed")
+	d.endCalls("the turn failed")
 	d.requeue("its turn failed before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn

@@ -91,7 +91,7 @@ var (
 		"children":  {"at", "from", "cursor"},
 		"timers":    {"at", "from", "cursor"},
 		"replay":    {"at", "whole", "from", "cursor"},
-		"holdings":  {},
+		"inventory": {},
 		"blob":      {"blob", "from", "cursor"},
 		"doctor":    {},
 	}

@@ -134,12 +134,12 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.replay(p, a, q)
 	case "show":
 		return g.show(p, a, q)
-	case "holdings":
-		return g.holdings(p, a)
+	case "inventory":
+		return g.inventory(p, a)
 	case "doctor":
 		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings, blob and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, inventory, blob and doctor", q.View)
 }
 
 // lines pages the list that the views give once the agent's events are folded;

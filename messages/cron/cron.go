@@ -82,7 +82,7 @@ func check(line string, fields []string) error {
 	case fields[0][0] == '@':
 		return nil
 	case strings.Contains(fields[0], "="):
-		return fmt.Errorf("cron %q: the time zone does not stand in the line: set tz (--tz)", line)
+		return fmt.Errorf("cron %q: the line cannot name its time zone: set tz (--tz)", line)
 	case len(fields) != len(columns):
 		return fmt.Errorf("cron %q has %d fields: write five, which are minute, hour, day of the month, month and day of the week, such as \"0 9 * * 1-5\"", line, len(fields))
 	}

@@ -113,7 +113,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	"resume": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		return messages.Resume{ID: args[0], Reason: at(args, 1), Turn: messages.TurnID(opts["turn"]),
-			Raised: s.raised(opts, ""), AgentLimits: s.raised(opts, "agent_")}
+			LimitOverrides: s.raised(opts, ""), AgentLimits: s.raised(opts, "agent_")}
 	},
 	// decide ID CALL completed|failed|retry [RESULT]
 	"decide": func(_ *Stage, args []string) any {

@@ -106,8 +106,8 @@ func blob(opts map[string]string, text string) *messages.Blob {
 }
 
 // raised reads limits; prefix stands before their names.
-func (s *Stage) raised(opts map[string]string, prefix string) messages.Raised {
-	r := messages.Raised{MaxSteps: number(opts[prefix+"max_steps"]), MaxTokens: number(opts[prefix+"max_tokens"])}
+func (s *Stage) raised(opts map[string]string, prefix string) messages.LimitOverrides {
+	r := messages.LimitOverrides{MaxSteps: number(opts[prefix+"max_steps"]), MaxTokens: number(opts[prefix+"max_tokens"])}
 	var err error
 	if v, ok := opts[prefix+"max_cost"]; ok {
 		if r.MaxCost, err = strconv.ParseFloat(v, 64); err != nil {

@@ -74,8 +74,8 @@ var ownSettings = map[string]func(s *Stage, args []string){
 			}
 		}
 		delete(opts, "max_steps") // a turn's stands by itself
-		d.TurnLimits = d.TurnLimits.Raise(s.raised(opts, "").Limits())
-		d.AgentLimits = d.AgentLimits.Raise(s.raised(opts, "agent_").Limits())
+		d.TurnLimits = d.TurnLimits.Override(s.raised(opts, "").Limits())
+		d.AgentLimits = d.AgentLimits.Override(s.raised(opts, "agent_").Limits())
 		delete(d.Tools, opts["without"])
 	},
 	// tool NAME [on_unknown=U] [approval=always|asked] [repeats=yes] [expiry=10m] [stop=yes]

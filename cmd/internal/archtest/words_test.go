@@ -39,7 +39,8 @@ var names = map[string]string{
 	"told": "reported", "tell": "report", "hear": "receive", "heard": "received", "fleet": "index", "keeper": "builder",
 	"crew": "dispatcher", "shelf": "blobs", "spill": "offload", "hush": "drain", "stir": "wake", "heed": "apply",
 	"door": "endpoint", "room": "package", "letter": "message", "anew": "again", "nobody": "none", "place": "position",
-	"spent": "used", "stray": "unrouted", "calm": "limited",
+	"spent": "used", "stray": "unrouted", "calm": "limited", "holdings": "inventory", "reached": "exceeded",
+	"quiet": "drained", "owing": "open", "unsettled": "open", "afterlife": "dead letters", "shelve": "offload",
 }
 
 // TestWords holds finished packages to the words of the field: their comments, texts and
@@ -107,6 +108,12 @@ func declared(n ast.Node) (list []string) {
 		idents(n.Names...)
 	case *ast.Field:
 		idents(n.Names...)
+	case *ast.RangeStmt:
+		for _, e := range []ast.Expr{n.Key, n.Value} {
+			if id, ok := e.(*ast.Ident); ok && n.Tok == token.DEFINE {
+				idents(id)
+			}
+		}
 	case *ast.AssignStmt:
 		for _, e := range n.Lhs {
 			if id, ok := e.(*ast.Ident); ok && n.Tok == token.DEFINE {

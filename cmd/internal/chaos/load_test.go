@@ -403,7 +403,7 @@ func (p *publisher) command() {
 	case "forget":
 		c = messages.Forget{ID: s.ID, Tool: gated, Reason: s.ID}
 	case "resume": // of a turn that failed; else it may set a limit that is never reached
-		c = messages.Resume{ID: s.ID, Raised: messages.Raised{MaxSteps: 1000 * p.random.IntN(2)}, Reason: s.ID}
+		c = messages.Resume{ID: s.ID, LimitOverrides: messages.LimitOverrides{MaxSteps: 1000 * p.random.IntN(2)}, Reason: s.ID}
 	default:
 		c = messages.Cancel{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
 	}

@@ -28,7 +28,7 @@ func TestOneOfTwoDecisions(t *testing.T) { // A45
 			t.Errorf("paid: %v; approve %d %s%s; deny %d %s%s", paid, above.code, above.out, above.err, below.code, below.out, below.err)
 		}
 		if paid {
-			above.exits(0, `"passed_to":"default/`+clerk, `"settled":{`)
+			above.exits(0, `"forwarded_to":"default/`+clerk, `"settled":{`)
 		}
 	}
 }

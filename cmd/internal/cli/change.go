@@ -88,10 +88,10 @@ func (a *app) became(agent string, answer messages.Answer, did done) {
 // below waits for what becomes of a decision that was passed down, and says of did
 // where, or that it is not known yet. A decision that has no effect is an error.
 func (a *app) below(ctx context.Context, cl *client.Client, agent string, answer messages.Answer, did done) (*messages.ChildSettled, done, error) {
-	if answer.PassedTo == "" {
+	if answer.ForwardedTo == "" {
 		return nil, did, nil
 	}
-	whose := short(answer.PassedTo)
+	whose := short(answer.ForwardedTo)
 	s := settledBelow(ctx, cl, agent, answer)
 	switch {
 	case s == nil:

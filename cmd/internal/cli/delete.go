@@ -69,14 +69,14 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		return a.deleteTree(ctx, cl, agent, f, asks)
 	}
 	if f.dryRun || asks {
-		held, err := holdings(ctx, cl, agent)
+		held, err := inventory(ctx, cl, agent)
 		if err != nil {
 			return err
 		}
 		if f.dryRun && a.json() {
 			return a.object(held)
 		}
-		a.tellHoldings(held)
+		a.tellInventory(held)
 		if f.dryRun || held.Deleted {
 			return nil
 		}
@@ -101,18 +101,18 @@ func (a *app) deleteTree(ctx context.Context, cl *client.Client, agent string, f
 	return tree.fell(ctx, agent, 0)
 }
 
-func holdings(ctx context.Context, cl *client.Client, agent string) (held messages.AgentHoldings, err error) {
-	for line, err := range cl.Query(ctx, agent, messages.Query{View: "holdings"}) {
+func inventory(ctx context.Context, cl *client.Client, agent string) (held messages.Inventory, err error) {
+	for line, err := range cl.Query(ctx, agent, messages.Query{View: "inventory"}) {
 		if err != nil {
 			return held, err
 		}
-		held = raw[messages.AgentHoldings](line)
+		held = raw[messages.Inventory](line)
 	}
 	return held, nil
 }
 
-// tellHoldings says what a delete would remove.
-func (a *app) tellHoldings(held messages.AgentHoldings) {
+// tellInventory says what a delete would remove.
+func (a *app) tellInventory(held messages.Inventory) {
 	if held.Deleted {
 		a.printf("%s is deleted: a tombstone of %d events is all that is left\n", held.Agent, held.Events)
 		return
@@ -139,7 +139,7 @@ func (a *app) tellHoldings(held messages.AgentHoldings) {
 }
 
 // childrenText says which agents stay behind.
-func childrenText(held messages.AgentHoldings) string {
+func childrenText(held messages.Inventory) string {
 	var names []string
 	for _, a := range held.ChildAgents {
 		names = append(names, a.String())

@@ -24,7 +24,7 @@ const fellTries = 20
 
 // branch is an agent as it was found.
 type branch struct {
-	held     messages.AgentHoldings
+	held     messages.Inventory
 	children []projections.Child
 	// gone says that there never was one, or is none any more.
 	gone bool
@@ -32,7 +32,7 @@ type branch struct {
 
 // look finds an agent and its children: all that it had as of event held.Last.
 func (f *felling) look(ctx context.Context, agent string) (b branch, err error) {
-	b.held, err = holdings(ctx, f.client, agent)
+	b.held, err = inventory(ctx, f.client, agent)
 	if err != nil {
 		b.gone = messages.AsError(err).Code == messages.NotFound
 		return b, err
@@ -59,7 +59,7 @@ func (f *felling) look(ctx context.Context, agent string) (b branch, err error) 
 
 // each gives an agent and those below it, each once and the lowest first, as they
 // are found now.
-func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, give func(messages.AgentHoldings) error) error {
+func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, give func(messages.Inventory) error) error {
 	seen[agent] = true
 	b, err := f.look(ctx, agent)
 	if err != nil {
@@ -80,15 +80,15 @@ func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, 
 
 // show tells what of the whole tree would go.
 func (f *felling) show(ctx context.Context, agent string) error {
-	agents, sum := 0, messages.AgentHoldings{}
-	err := f.each(ctx, agent, make(map[string]bool), func(held messages.AgentHoldings) error {
+	agents, sum := 0, messages.Inventory{}
+	err := f.each(ctx, agent, make(map[string]bool), func(held messages.Inventory) error {
 		agents, sum.Events, sum.Blobs = agents+1, sum.Events+held.Events, sum.Blobs+held.Blobs
 		sum.Bytes, sum.BlobBytes = sum.Bytes+held.Bytes, sum.BlobBytes+held.BlobBytes
 		if f.app.json() {
 			return f.app.object(held)
 		}
 		held.Children = 0 // they are in the list
-		f.app.tellHoldings(held)
+		f.app.tellInventory(held)
 		return nil
 	})
 	if err == nil && !f.app.json() {

@@ -73,7 +73,7 @@ func TestIndex(t *testing.T) { // A52, A80, A87
 	} {
 		w.run(wrong...).exits(2)
 	}
-	w.run("effects", "--kind", "a b").exits(2, "may stand there")
+	w.run("effects", "--kind", "a b").exits(2, "are allowed")
 
 	said := func() (text string) {
 		for _, args := range [][]string{{"effects"}, {"approvals"}, {"usage", "--by", "agent"}, {"usage", "--by", "day"}} {

@@ -26,20 +26,20 @@ func (f *raiseFlags) raises(cmd *cobra.Command, prefix, whose string) {
 	fs.DurationVar(&f.duration, prefix+"max-duration", 0, "new limit of the time that "+whose+" may run, such as 10m")
 }
 
-func (f *raiseFlags) raised(prefix string) (messages.Raised, error) {
+func (f *raiseFlags) raised(prefix string) (messages.LimitOverrides, error) {
 	switch {
 	case f.steps < 0:
-		return messages.Raised{}, usage("--%smax-steps %d: it must be positive", prefix, f.steps)
+		return messages.LimitOverrides{}, usage("--%smax-steps %d: it must be positive", prefix, f.steps)
 	case f.tokens < 0:
-		return messages.Raised{}, usage("--%smax-tokens %d: it must be positive", prefix, f.tokens)
+		return messages.LimitOverrides{}, usage("--%smax-tokens %d: it must be positive", prefix, f.tokens)
 	case !(f.cost >= 0 && f.cost <= 1e9):
-		return messages.Raised{}, usage("--%smax-cost %v: write an amount from 0 to 1000000000", prefix, f.cost)
+		return messages.LimitOverrides{}, usage("--%smax-cost %v: write an amount from 0 to 1000000000", prefix, f.cost)
 	case f.cost > 0 && messages.CostOf(f.cost) == 0:
-		return messages.Raised{}, usage("--%smax-cost %v: that is nothing; write at least 0.000000001", prefix, f.cost)
+		return messages.LimitOverrides{}, usage("--%smax-cost %v: that is nothing; write at least 0.000000001", prefix, f.cost)
 	case f.duration < 0 || f.duration > 0 && f.duration < time.Millisecond:
-		return messages.Raised{}, usage("--%smax-duration %v: write a duration such as 10m", prefix, f.duration)
+		return messages.LimitOverrides{}, usage("--%smax-duration %v: write a duration such as 10m", prefix, f.duration)
 	}
-	return messages.Raised{MaxSteps: f.steps, MaxTokens: f.tokens, MaxCost: f.cost, MaxDuration: messages.Span(f.duration)}, nil
+	return messages.LimitOverrides{MaxSteps: f.steps, MaxTokens: f.tokens, MaxCost: f.cost, MaxDuration: messages.Span(f.duration)}, nil
 }
 
 // resumed is what resume did. It names a turn only if one goes on because of it.
@@ -68,7 +68,7 @@ the agent until they are set again. Also a turn that runs gets them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := messages.Resume{ID: f.id, Turn: messages.TurnID(turn), Reason: f.reason}
 			var err error
-			if c.Raised, err = ofTheTurn.raised(""); err != nil {
+			if c.LimitOverrides, err = ofTheTurn.raised(""); err != nil {
 				return err
 			}
 			if c.AgentLimits, err = ofTheAgent.raised(agents); err != nil {

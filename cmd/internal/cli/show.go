@@ -109,7 +109,7 @@ func (a *app) status(s projections.AgentStatus) error {
 }
 
 // accountText is what was used of a budget: "3 of 20 steps, 151 tokens".
-func accountText(b projections.Account) string {
+func accountText(b projections.Budget) string {
 	texts := []string{
 		usedText(b.Used.Steps, b.Limits.MaxSteps, strconv.Itoa) + " steps",
 		usedText(b.Used.Tokens, b.Limits.MaxTokens, strconv.Itoa) + " tokens",

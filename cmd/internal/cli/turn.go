@@ -117,7 +117,7 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		return t.gone("dropped by "+e.By, e.Reason)
 	case messages.TurnStarted{}.EventType():
 		e := raw[messages.TurnStarted](ev.Data)
-		t.limit = limit{limits: e.Limits.Raise(messages.Limits{MaxSteps: e.MaxSteps})}
+		t.limit = limit{limits: e.Limits.Override(messages.Limits{MaxSteps: e.MaxSteps})}
 	case messages.BudgetExhausted{}.EventType():
 		if t.limit.scope = raw[messages.BudgetExhausted](ev.Data).Scope; t.limit.scope == messages.ScopeAgent {
 			t.limit.limits = messages.Limits{}

@@ -12,12 +12,12 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// holdings tells what is stored of an agent now, and what a delete of it would
+// inventory tells what is stored of an agent now, and what a delete of it would
 // remove.
-func (g *Gateway) holdings(p *page, a messages.AgentID) error {
+func (g *Gateway) inventory(p *page, a messages.AgentID) error {
 	ctx, cancel := context.WithTimeout(g.ctx, time.Minute)
 	defer cancel()
-	line := messages.AgentHoldings{Agent: a}
+	line := messages.Inventory{Agent: a}
 	var life projections.Life
 	var children projections.Children
 	for rec, err := range g.Log.Read(ctx, a, 0) {

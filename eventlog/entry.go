@@ -18,7 +18,7 @@ const MaxFrame = 512 << 10
 // which is small. A frame with more events tells each type once.
 const MaxTypes = 4 << 10
 
-// Validate says whether a log may try to store the entry at all. It wraps
+// Validate reports whether a log may try to store the entry at all. It wraps
 // [ErrTooLarge] for what is too large for any log, is a *DamageError for a frame
 // that does not follow Expect, and wraps [ErrInvalid] for what else no log takes.
 // Every log calls it first.

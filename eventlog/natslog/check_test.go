@@ -191,6 +191,19 @@ func TestDamagedNewestFrame(t *testing.T) { // A29
 	}
 }
 
+// The newest message of a partition cannot be read, and the leader answers as if there were none:
+// the heads of the agents before it are given all the same.
+func TestHeadsBeforeADamagedOne(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(3)
+	s = s.stopped(func(dir string) { embeddedtest.Flip(t, dir, streamOf(agents[1]), string(tails[1].Frame)) })
+	for next := followed(t, s.log, agents[0].Partition()); ; {
+		if head := next(); head.Agent == agents[0] && head.Seq == tails[0].Seq {
+			return
+		}
+	}
+}
+
 // TestPurgedIsNotLost purges, also with an outcome that was never recorded.
 func TestPurgedIsNotLost(t *testing.T) {
 	s := newStore(t)

@@ -47,7 +47,7 @@ const QuietRounds = quietRounds
 // follows up to passed a while ago, read once. It returns the sequences that it is given, and
 // where it is then.
 func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint64) (given []uint64, atThen, passedThen uint64, err error) {
-	f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log, own: new(own), pause: backoff.NewExponentialBackOff()}
+	f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
 	f.at, f.passed, f.jumped = at, passed, time.Now().Add(-settleEvery)
 	f.give = func(m *delivery) bool { given = append(given, m.seq); return true }
 	f.giveOwn = f.ownOf(p, nil)

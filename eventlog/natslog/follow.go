@@ -79,7 +79,7 @@ type follower struct {
 	// passed over before it has come.
 	expected uint64
 	past     uint64 // the past is reported once at has come this far
-	end      uint64 // where the stream ended before past was asked for: the past is all up to there
+	end      uint64 // where the stream ended before past was asked for: nothing of it lies behind past
 	known    bool   // past is known
 	told     bool
 	since    int // how many were given since rest was called last
@@ -103,6 +103,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if f.own != nil {
 			f.own.forget()
 		}
+		f.known = f.known && (f.told || f.whole) // the stream may have lost its end meanwhile
 		f.log.Debug("follow: open a new consumer", "stream", f.stream, "filter", f.filter, "after", f.at, "error", err)
 		f.wait(ctx)
 	}
@@ -122,6 +123,9 @@ func (f *follower) run(ctx context.Context) error {
 		newest, err := f.c.newest(ctx, f.stream, cmp.Or(f.filter, ">"))
 		if err != nil {
 			return err
+		}
+		if newest == nil { // or the leader cannot read it
+			f.end = 0
 		}
 		f.past, f.known = seqOf(newest), true
 	}

@@ -32,9 +32,10 @@ type own struct {
 	read    uint64
 	kept    int // bytes
 
-	endMu sync.Mutex
-	end   uint64
-	asked time.Time
+	endMu      sync.Mutex
+	end        uint64
+	asked      time.Time
+	replicated bool
 }
 
 type ownHead struct {
@@ -173,5 +174,14 @@ func (o *own) newest(ctx context.Context, c *conn, stream string) (uint64, error
 		return 0, err
 	}
 	o.end, o.asked = info.State.LastSeq, time.Now()
+	o.replicated = info.Cluster != nil && len(info.Cluster.Replicas) > 0
 	return o.end, nil
+}
+
+// isReplicated reports whether a consumer may read another replica than the one that has named
+// the stream's end.
+func (o *own) isReplicated() bool {
+	o.endMu.Lock()
+	defer o.endMu.Unlock()
+	return o.replicated
 }

@@ -122,6 +122,9 @@ func TestPassedOverIsSettled(t *testing.T) { // A107
 	if given, at, passed, err := l.ReadOn(t.Context(), 0, first, end); len(given) != 0 || at != end || passed != end || err != nil {
 		t.Errorf("nothing of the partition: given %v, now at %d, passed %d, error %v, want both at %d", given, at, passed, err, end)
 	}
+	if given, at, passed, err := l.ReadOn(t.Context(), 2, first, end); len(given) != 0 || at != first || passed != end || err != nil {
+		t.Errorf("the leader has no message of the partition, or cannot read it: given %v, now at %d, passed %d, error %v, want at %d, passed %d", given, at, passed, err, first, end)
+	}
 	late := grow(t, l, agentsOf(0, 2)[1], eventlog.Tail{}, 1)[0].Seq
 	tails = grow(t, l, agentsOf(1, 1)[0], tails[1], 1)
 	if given, at, passed, err := l.ReadOn(t.Context(), 0, end, tails[0].Seq); len(given) != 1 || given[0] != late || at != late || passed != tails[0].Seq || err != nil {

@@ -12,9 +12,11 @@ const (
 	// quietRounds is how many fetches in a row must have brought nothing but our own frames
 	// before the stream's end is asked for in their place, once another node has written.
 	quietRounds = 4
-	// settleEvery is how often the leader is asked whether something is of the partition among
-	// what was passed over. The answer holds a whole frame.
-	settleEvery = 5 * time.Second
+	// settleEvery is how often the leader of a replicated stream is asked whether something is
+	// of the partition among what was passed over: a head that a replica delivers late comes
+	// by then at the latest, and an owner that takes it late recovers its agent then. The
+	// answer holds a whole frame.
+	settleEvery = 30 * time.Second
 	// readerExpires is how long the server keeps a consumer that nothing is fetched from.
 	readerExpires = time.Minute
 )
@@ -47,7 +49,7 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, nil
 	}
 	r.count()
-	if r.at < r.passed && time.Since(r.jumped) >= settleEvery {
+	if (r.at < r.passed || r.at < r.expected) && time.Since(r.jumped) >= settleEvery {
 		if err := r.settle(ctx); err != nil {
 			return 0, false, err
 		}
@@ -67,8 +69,8 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 	return n, more, err
 }
 
-// jump passes over what a fetch has not brought up to the goal: it is of other partitions, or
-// the replica lags.
+// jump passes over what a fetch has not brought up to the goal: it is of other partitions, or,
+// in a replicated stream, the replica lags.
 func (r *reader) jump() {
 	if r.at < r.expected || r.passed >= r.goal {
 		return
@@ -76,22 +78,29 @@ func (r *reader) jump() {
 	if r.at == r.passed {
 		r.jumped = time.Now()
 	}
-	r.passed = r.goal
+	if r.passed = r.goal; !r.own.isReplicated() {
+		r.at = r.passed
+	}
 }
 
 // settle asks the stream's leader for the partition's newest message. If that was given, all up
-// to passed was; else the stream is read until it comes.
+// to passed was; else the stream is read until it comes, by another consumer if this one has not
+// brought it since the leader was last asked. An answer without a message proves nothing: the
+// leader may be unable to read it.
 func (r *reader) settle(ctx context.Context) error {
+	r.jumped = time.Now()
 	newest, err := r.c.newest(ctx, r.stream, r.filter)
-	if err != nil {
+	if err != nil || newest == nil {
 		return err
 	}
-	r.jumped = time.Now()
-	if seq := seqOf(newest); seq > r.at {
-		r.passed, r.expected, r.goal = r.at, seq, max(r.goal, seq)
-	} else {
-		r.at = r.passed
+	if newest.seq <= r.at {
+		r.at, r.expected, r.goal = r.passed, 0, r.passed
+		return nil
 	}
+	if r.at == r.passed {
+		r.close()
+	}
+	r.passed, r.expected, r.goal = r.at, newest.seq, max(r.goal, newest.seq)
 	return nil
 }
 

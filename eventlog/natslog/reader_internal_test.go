@@ -77,7 +77,7 @@ type lagged struct {
 }
 
 func newLagged(t *testing.T, fetches ...[]uint64) *lagged {
-	f := &follower{stream: "S", filter: "f", atOnce: headsAtOnce, at: 5, passed: 5, told: true, own: new(own), pause: backoff.NewExponentialBackOff()}
+	f := &follower{stream: "S", filter: "f", atOnce: headsAtOnce, at: 5, passed: 5, told: true, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
 	l := &lagged{t: t, reader: reader{follower: f, quiet: quietRounds, goal: 5, from: 5, used: time.Now(), consumer: &lagging{t: t, fetches: fetches}}}
 	f.give = func(m *delivery) bool { l.given = append(l.given, m.seq); return true }
 	f.giveOwn = f.ownOf(0, func(head eventlog.Head) bool { l.given = append(l.given, head.Seq); return true })
@@ -155,5 +155,18 @@ func TestOwnFramesOfOthersAreNotFetched(t *testing.T) { // A107
 		l.appended(1, seq)
 		l.reads(2, seq)
 	}
+	l.done()
+}
+
+// One server reads what it has named: nothing that was passed over comes later.
+func TestOneServerDoesNotLag(t *testing.T) { // A107
+	l := newLagged(t, nil)
+	l.own.replicated = false
+	l.reads(2, 10)
+	if l.at != 10 {
+		t.Errorf("the reader is at %d, want 10", l.at)
+	}
+	l.appended(0, 11)
+	l.reads(1, 11, 11)
 	l.done()
 }

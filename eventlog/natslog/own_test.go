@@ -3,7 +3,6 @@ package natslog_test
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,20 +46,41 @@ func followed(t *testing.T, l *natslog.Log, p messages.Partition) (next func() e
 	return next
 }
 
-// twoNodes opens the logs of two nodes on one server. fetches counts the fetches from the first
-// stream.
-func twoNodes(t *testing.T) (l, other *natslog.Log, fetches *atomic.Int32) {
+// twoNodes opens the logs of two nodes on one server. fetches returns how many fetches from the
+// first stream the server has received.
+func twoNodes(t *testing.T) (l, other *natslog.Log, fetches func() int) {
 	t.Helper()
 	l, c := open(t, 1)
 	other, err := natslog.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fetches = new(atomic.Int32)
-	if _, err := connect(t).Subscribe("$JS.API.CONSUMER.MSG.NEXT."+l.Names().Log(0)+".>", func(*nats.Msg) { fetches.Add(1) }); err != nil {
+	return l, other, fetched(t, l)
+}
+
+// fetched returns a function that returns how many fetches from the first stream the server has
+// received since.
+func fetched(t *testing.T, l *natslog.Log) func() int {
+	t.Helper()
+	nc := connect(t)
+	sub, err := nc.SubscribeSync("$JS.API.CONSUMER.MSG.NEXT." + l.Names().Log(0) + ".>")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return l, other, fetches
+	return func() int {
+		t.Helper()
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := sub.Pending()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
 }
 
 // A node takes the heads of its own frames from memory; as soon as another node has written,
@@ -86,12 +106,12 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 	}
 	alone := func() {
 		t.Helper()
-		before := fetches.Load()
+		before := fetches()
 		for range 3 {
 			besides = grow(t, l, beside, besides, 1)[0]
 			own()
 		}
-		if n := fetches.Load() - before; n != 0 {
+		if n := fetches() - before; n != 0 {
 			t.Errorf("the stream was read %d times for the node's own frames", n)
 		}
 	}
@@ -147,7 +167,7 @@ func TestHeadsOfOwnFramesAfterStart(t *testing.T) { // A107
 			t.Errorf("head %+v, want the one at %d", head, tail.Seq)
 		}
 	}
-	if n := fetches.Load(); n != 0 {
+	if n := fetches(); n != 0 {
 		t.Errorf("the stream was read %d times for the node's own frames", n)
 	}
 }
@@ -180,11 +200,11 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	}
 	alone := func() {
 		t.Helper()
-		before := fetches.Load()
+		before := fetches()
 		for range 3 {
 			own()
 		}
-		if n := fetches.Load() - before; n != 0 {
+		if n := fetches() - before; n != 0 {
 			t.Errorf("the stream was read %d times for the node's own frames", n)
 		}
 	}
@@ -204,7 +224,7 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	}
 	alone()
 
-	before, word := fetches.Load(), strings.Repeat("x", natslog.OwnBytes/16)
+	before, word := fetches(), strings.Repeat("x", natslog.OwnBytes/16)
 	var tails []eventlog.Tail
 	for range 20 { // nothing takes them meanwhile
 		tail, err := l.Append(t.Context(), logtest.Entry(t, agents[0], mine, messages.CommandNoop{Command: "abort", Reason: word}))
@@ -217,7 +237,7 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	for _, want := range tails {
 		wants(agents[0], want)
 	}
-	if fetches.Load() == before {
+	if fetches() == before {
 		t.Error("more is kept than there should be room for")
 	}
 	own()
@@ -238,10 +258,7 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 func TestOwnFramesOfABrokenConnection(t *testing.T) { // A87, A107
 	t.Parallel()
 	l, c := open(t, 1)
-	fetches := new(atomic.Int32)
-	if _, err := connect(t).Subscribe("$JS.API.CONSUMER.MSG.NEXT."+l.Names().Log(0)+".>", func(*nats.Msg) { fetches.Add(1) }); err != nil {
-		t.Fatal(err)
-	}
+	fetches := fetched(t, l)
 	a := agentsOf(0, 1)[0]
 	connected := c.Conns[0].StatusChanged(nats.CONNECTED)
 	next, _ := shardRead(t, l, 0)
@@ -261,7 +278,7 @@ func TestOwnFramesOfABrokenConnection(t *testing.T) { // A87, A107
 		if m.Seq != tail.Seq || m.ID != tail.Frame {
 			t.Fatalf("message %+v, want event %d at %d", m.Head, tail.Last, tail.Seq)
 		}
-		if fetches.Load() > 0 {
+		if fetches() > 0 {
 			return
 		}
 	}

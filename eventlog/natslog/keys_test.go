@@ -83,6 +83,7 @@ func TestBucket(t *testing.T) { // A108
 }
 
 func TestEncryptedLog(t *testing.T) {
+	t.Parallel()
 	s := suite{subjects: freshRoot()}
 	t.Cleanup(func() { s.remove(t) })
 	logtest.Run(t, func(t *testing.T) logtest.Opened {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestLog(t *testing.T) {
+	t.Parallel()
 	s := suite{subjects: freshRoot()}
 	t.Cleanup(func() { s.remove(t) })
 	logtest.Run(t, func(t *testing.T) logtest.Opened {

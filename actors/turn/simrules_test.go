@@ -311,6 +311,7 @@ func (c *checker) limitsRaised(ev messages.BudgetRaised) {
 		c.open.limits = c.open.limits.Override(ev.Limits)
 	}
 	if o := c.open; o != nil {
+		o.asked = map[turn.Point]int{} // a person came between
 		for name, raised := range map[string]bool{
 			"max_steps": ev.Limits.MaxSteps != 0, "max_tokens": ev.Limits.MaxTokens != 0,
 			"max_cost": ev.Limits.MaxCost != 0, "max_duration": ev.Limits.MaxDuration != 0,

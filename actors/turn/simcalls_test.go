@@ -172,7 +172,8 @@ func (c *checker) hookDecided(ev messages.HookDecided) {
 
 // hooksAsked checks that hooks are not asked at the same place again and again.
 // Once is allowed, when some have answered in the model's place and one at the
-// turn's end was not content, and once more for each input that steers.
+// turn's end was not content, and once more for each input that steers. A request that does not
+// hold any more does not count.
 func (c *checker) hooksAsked(at turn.Point) {
 	c.open.asked[at]++
 	c.must(c.open.asked[at] <= 2+c.open.steers, "hooks were asked again without a model call or a person between")

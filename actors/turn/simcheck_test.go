@@ -33,7 +33,7 @@ func (s *sim) decide(cmd any) {
 func (s *sim) feed(cmd any) ([]messages.Event, error) {
 	s.steps++
 	first := s.live.Last + 1
-	if o, ok := cmd.(turn.HooksAsked); ok && !s.blind && s.asks(o.Point) {
+	if o, ok := cmd.(turn.HooksAsked); ok && !s.blind && s.asks(o.Point) && s.holds(o) {
 		s.check.hooksAsked(o.Point)
 	}
 	events, err := s.live.Decide(s.env, cmd)
@@ -53,6 +53,12 @@ func (s *sim) feed(cmd any) ([]messages.Event, error) {
 // asks reports whether the hooks at a point are awaited.
 func (s *sim) asks(at turn.Point) bool {
 	return slices.ContainsFunc(s.live.Effects(), func(e turn.Effect) bool { return e.Do == turn.AskHooks && e.Point == at })
+}
+
+// holds reports whether the request that hooks have written is still about inputs that steer the turn.
+func (s *sim) holds(o turn.HooksAsked) bool {
+	steered := s.live.Inputs.SteeredIDs()
+	return o.Request == "" || !slices.ContainsFunc(o.Seen, func(id string) bool { return !slices.Contains(steered, id) })
 }
 
 // redelivered checks that an id has its effect once, and the first answer.

@@ -38,7 +38,7 @@ build: ## build bin/reprise
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/reprise ./cmd/reprise
 
 .PHONY: test
-test: ## run the tests of one node and one server; under three minutes
+test: ## run the tests of one node and one server; four minutes on two cores
 	$(GO) test -short ./...
 
 # What make test leaves out, in parts of about ten minutes. They need processes, several

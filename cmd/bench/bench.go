@@ -163,7 +163,7 @@ var children = map[string]func(context.Context, io.Reader, io.Writer) error{
 func Child(name string) bool { return children[name] != nil }
 
 var figures = []figure{
-	{"core", "turns, inputs, activation and memory, in less than a minute (the default)", (*lab).core},
+	{"core", "turns, inputs, activation and memory, in about a minute (the default)", (*lab).core},
 	{"turns", "turns asked through the prompt endpoint beside raw appends: rate, latency, CPU, allocations", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history and by its processed ids", (*lab).activations},

@@ -275,11 +275,16 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 
 func (n *Node) openHost(ctx context.Context) error {
 	agents := n.agents
-	n.host = newHost(n.id, n.cfg.Root, n.doors, n.place, n.cfg.Logger)
+	n.host = newHost(n.doors, n.subjects, n.cfg.Logger)
 	n.onClose(n.host.stop)
-	nodes := gateway.Nodes{Transport: n.host.net, Self: n.id, OwnerOf: n.ownerOf}
+	router := n.host.router
+	nodes := gateway.Nodes{Self: n.id, OwnerOf: n.ownerOf, Router: router}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced, nodes)
-	var err error
+	router.local, router.owner = hub, n.ownerOf
+	err := router.open()
+	if err != nil {
+		return fmt.Errorf("listen to other nodes: %w", err)
+	}
 	if n.js, err = jetstream.New(n.doors); err != nil {
 		return err
 	}
@@ -304,7 +309,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
 		Serves: func(kind string) bool { return rt.Serves(kind) == nil }, KnownElsewhere: n.kinds.expected,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
-			answer, err := n.host.ask(d.Agent, d)(ctx)
+			answer, err := n.host.ask(ctx, d.Agent, d)
 			if err == nil {
 				err = n.reply(ctx, d, answer)
 			}
@@ -320,7 +325,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.retention, n.scrubber = n.newRetention(), n.newScrubber()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
-		Deliver: n.host.deliver, Whole: n.integrity.wholeNow,
+		Deliver: router.deliver, Whole: n.integrity.wholeNow,
 		Agents:  agents,
 		Index:   n.index,
 		Nodes:   nodes,
@@ -349,9 +354,9 @@ func (n *Node) join(ctx context.Context) (err error) {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	n.onClose(func() { n.bounded(n.members.Leave) })
-	n.host.trusted, n.host.there, n.host.steady = n.members.Trusted, n.members.There, n.members.Steady
+	router := n.host.router
+	router.trusted, router.there, router.steady = n.members.Trusted, n.members.There, n.members.Steady
 	n.onClose(n.kinds.follow(n.members.List))
-	n.host.start()
 	leases, err := await(ctx, n, func(ctx context.Context) (*lease.Leases, error) {
 		return lease.Open(ctx, lease.Config{
 			Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Members: n.members, Owner: n.owner, Doubts: n.doubts, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,
@@ -363,10 +368,6 @@ func (n *Node) join(ctx context.Context) (err error) {
 	n.leases.Store(leases)
 	n.integrity.begin(owned{n.owner, leases})
 	n.onClose(func() { n.bounded(leases.Release) })
-	n.onClose(n.host.net.Close)
-	if err := n.host.net.Open(); err != nil {
-		return fmt.Errorf("listen to other nodes: %w", err)
-	}
 	return leases.Settled(ctx)
 }
 
@@ -464,7 +465,6 @@ func (n *Node) place(p messages.Partition) (string, messages.Epoch) {
 
 // moved hears that a partition may have another owner now.
 func (n *Node) moved(p messages.Partition) {
-	n.host.placed(p)
 	n.hub.Moved(p)
 }
 

@@ -7,17 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
-	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
@@ -76,95 +73,6 @@ func eventually(ctx context.Context, t *testing.T, try func() error) {
 	}
 }
 
-// Commands for one agent are accepted in the order in which they came, also when the
-// earlier ones have to be sent again.
-func TestOrderHoldsWhileOwnersChange(t *testing.T) {
-	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
-	n := pair(t)[0]
-	var changed atomic.Bool
-	place := func(p messages.Partition) (string, messages.Epoch) {
-		if owner, epoch := n.place(p); changed.Load() {
-			return owner, epoch
-		}
-		return n.ID(), 1 // as if its owner were one that is no more
-	}
-	h := newHost("door", n.cfg.Root, n.doors, place, slog.New(slog.DiscardHandler))
-	t.Cleanup(h.stop)
-	if err := h.net.Open(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.net.Close)
-	var waits []func(context.Context) (messages.Answer, error)
-	for i := range 10 {
-		if i == 5 {
-			changed.Store(true)
-		}
-		waits = append(waits, h.deliver(hail(a, fmt.Sprintf("%d", i))))
-	}
-	answers := make(chan string, len(waits))
-	got := make([]messages.Answer, len(waits))
-	for i, wait := range slices.Backward(waits) {
-		go func() {
-			var err error
-			got[i], err = wait(t.Context())
-			answers <- fmt.Sprint(err)
-		}()
-	}
-	for range waits {
-		select {
-		case err := <-answers:
-			if err != "<nil>" {
-				t.Error(err)
-			}
-		case <-time.After(3 * time.Minute):
-			t.Fatal("no answer")
-		}
-	}
-	for i := 1; i < len(got); i++ {
-		if got[i].N <= got[i-1].N {
-			t.Errorf("input %d is event %d, the one before it %d", i, got[i].N, got[i-1].N)
-		}
-	}
-}
-
-// A command waits unsent for one that is on its way to another node, also when the owner
-// changes in the very moment: that one may be lost.
-func TestOrderHoldsInTheMomentOfChange(t *testing.T) {
-	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
-	n := pair(t)[0]
-	var looks atomic.Int32
-	const noEpoch = 0 // no lease has it
-	place := func(p messages.Partition) (string, messages.Epoch) {
-		if looks.Add(1) == 1 {
-			return n.ID(), noEpoch // an owner that is no more
-		}
-		return n.place(p)
-	}
-	h := newHost("door", n.cfg.Root, n.doors, place, slog.New(slog.DiscardHandler))
-	t.Cleanup(h.stop)
-	if err := h.net.Open(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.net.Close)
-	first, now := h.asking.begin(a, transport.PID(n.ID(), partitionName(a.Partition(), noEpoch)), false)
-	if !now {
-		t.Fatal("the first must wait")
-	}
-	wait := h.deliver(hail(a, "1"))
-	if second := h.asking.lines[a][1]; second.at != nil {
-		t.Errorf("it is sent to %v, and the one before it is not answered", second.at)
-	}
-	answered := make(chan error, 1)
-	go func() {
-		_, err := wait(t.Context())
-		answered <- err
-	}()
-	h.asking.end(a, first)
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
-}
-
 // A node brings an input that it read before it was frozen for minutes. The agent was deleted
 // meanwhile: its owner refuses the input, here or on another node, and it is taken when it is
 // asked again.
@@ -172,7 +80,7 @@ func TestThawedNodeCreatesNoAgent(t *testing.T) { // A108
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	nodes := pair(t)
-	thawed := nodes[1].host
+	thawed := nodes[1].host.router
 	say := func(a messages.AgentID) (messages.Answer, error) {
 		answer, err := thawed.deliver(hail(a, "1"))(ctx)
 		if err == nil && answer.Err != nil {
@@ -185,7 +93,7 @@ func TestThawedNodeCreatesNoAgent(t *testing.T) { // A108
 		eventually(ctx, t, func() error {
 			for i := range 100 {
 				a = messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprintf("k%d", i)}
-				if owner, _ := thawed.place(a.Partition()); owner == n.ID() {
+				if owner, _ := nodes[1].place(a.Partition()); owner == n.ID() {
 					return nil
 				}
 			}
@@ -202,13 +110,13 @@ func TestThawedNodeCreatesNoAgent(t *testing.T) { // A108
 			t.Fatal(err)
 		}
 		steady := thawed.steady
-		thawed.there = func() time.Time { return time.Now().Add(-askedFor / 2) }
+		thawed.there = func() time.Time { return time.Now().Add(-routeFor / 2) }
 		thawed.steady = func(time.Time) (bool, bool) { return false, true }
 		if answer, err := say(a); messages.AsError(err) == nil || messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "was deleted") {
 			t.Errorf("the input of before is answered %+v, %v", answer, err)
 		}
 		thawed.steady = steady
-		thawed.there = func() time.Time { return time.Now().Add(-2 * askedFor) }
+		thawed.there = func() time.Time { return time.Now().Add(-2 * routeFor) }
 		if answer, err := say(a); messages.AsError(err) == nil || messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "ask again with the same id") {
 			t.Errorf("the input of before is answered %+v, %v", answer, err)
 		}
@@ -289,20 +197,20 @@ func (w *forgetful) breaks() {
 }
 
 // The owner's connection breaks with a command on its way there, and is back before the
-// next one comes to another node's door.
+// next one comes to another node's endpoint.
 func TestOrderHoldsOverTheOwnersConnection(t *testing.T) { // A7
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	way := &forgetful{}
 	nodes := pair(t, nats.SetCustomDialer(way), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
-	door, owner := nodes[0], nodes[1]
+	endpoint, owner := nodes[0], nodes[1]
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
-	for door.Partitions() != messages.Partitions/2 || owner.Partitions() != messages.Partitions/2 {
+	for endpoint.Partitions() != messages.Partitions/2 || owner.Partitions() != messages.Partitions/2 {
 		<-ticker.C
 	}
 	var a messages.AgentID
-	for i := 0; a.Key == "" || door.ownerOf(a.Partition()) != owner.ID(); i++ {
+	for i := 0; a.Key == "" || endpoint.ownerOf(a.Partition()) != owner.ID(); i++ {
 		a = messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprint("k", i)}
 	}
 	type result struct {
@@ -310,7 +218,7 @@ func TestOrderHoldsOverTheOwnersConnection(t *testing.T) { // A7
 		err    error
 	}
 	ask := func(id string) <-chan result {
-		wait, c := door.host.deliver(hail(a, id)), make(chan result, 1)
+		wait, c := endpoint.host.router.deliver(hail(a, id)), make(chan result, 1)
 		go func() {
 			answer, err := wait(ctx)
 			c <- result{answer, err}
@@ -358,7 +266,7 @@ func TestOwnersAskAtHome(t *testing.T) {
 		t.Errorf("waking it comes to %d", got)
 	}
 	for { // its lease is written before it is hosted
-		answer, err := nodes[1].host.askHere(a, hail(a, "1"))(t.Context())
+		answer, err := nodes[1].host.ask(t.Context(), a, hail(a, "1"))
 		if err == nil && !answer.Duplicate {
 			return
 		}
@@ -369,89 +277,163 @@ func TestOwnersAskAtHome(t *testing.T) {
 	}
 }
 
-// A command that waits for another node's answer is sent again as soon as the connection
-// is made anew, not only when the node has been silent for long.
-func TestAskedAgainOnceReconnected(t *testing.T) {
-	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
-	n := pair(t)[0]
-	came := make(chan struct{}, 10)
-	_, err := n.doors.Subscribe("_actor."+n.cfg.Root+".to.mute", func(*nats.Msg) { came <- struct{}{} })
-	if err != nil {
-		t.Fatal(err)
-	}
-	place := func(messages.Partition) (string, messages.Epoch) { return "mute", 1 }
-	h := newHost("door", n.cfg.Root, n.doors, place, slog.New(slog.DiscardHandler))
-	t.Cleanup(h.stop)
-	h.start()
+// ownedBy waits until a node owns an agent, and returns one that it owns.
+func ownedBy(ctx context.Context, t *testing.T, n *Node) (a messages.AgentID) {
+	t.Helper()
+	eventually(ctx, t, func() error {
+		for i := range 100 {
+			a = messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprint("k", i)}
+			if n.owner.epoch(a.Partition()) != 0 {
+				return nil
+			}
+		}
+		return errors.New("it owns nothing yet")
+	})
+	return a
+}
+
+// A command that no node acknowledges is sent again, and one that was acknowledged and not
+// answered, too: by owners that died, or are frozen.
+func TestSentAgain(t *testing.T) { // A3
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	mute := transport.PID("mute", partitionName(a.Partition(), 1))
-	mine, now := h.asking.begin(a, mute, false)
-	if !now {
-		t.Fatal("it waits for others")
+	n := pair(t)[0]
+	a := ownedBy(ctx, t, n)
+	h := newHost(n.doors, messages.Subjects{Root: "other"}, slog.New(slog.DiscardHandler)) // where no node listens
+	t.Cleanup(h.stop)
+	if err := h.router.open(); err != nil {
+		t.Fatal(err)
 	}
-	broken := make(chan error, 1)
-	go func() {
-		_, err := h.attempt(ctx, mine, h.sendTo(mute, make(chan struct{}), a, hail(a, "1")), time.Hour)
-		broken <- err
-	}()
-	<-came
-	for { // the attempt may begin a moment later
-		if err := n.doors.ForceReconnect(); err != nil {
+	for name, then := range map[string]func(*nats.Msg){
+		"frozen": func(*nats.Msg) {},
+		"dies":   func(m *nats.Msg) { h.router.respond(m.Reply, 1, nil) },
+		"answers": func(m *nats.Msg) {
+			h.router.respond(m.Reply, 1, nil)
+			h.router.respond(m.Reply, 2, &messages.Answer{N: 7})
+		},
+		"deposed": func(m *nats.Msg) {
+			h.router.respond(m.Reply, 1, &messages.Answer{N: 6}) // of an earlier owner than has answered
+			h.router.respond(m.Reply, 2, &messages.Answer{N: 7})
+		},
+	} {
+		h.router.newest[a.Partition()].Store(0)
+		if name == "deposed" {
+			h.router.newest[a.Partition()].Store(2)
+		}
+		wait, answered := h.router.deliver(hail(a, name)), make(chan error, 1)
+		go func() {
+			answer, err := wait(ctx)
+			if err == nil && answer.N != 7 {
+				err = fmt.Errorf("event %d", answer.N)
+			}
+			answered <- err
+		}()
+		eventually(ctx, t, func() error { // nobody is there
+			if h.router.repeated.Load() < 2 {
+				return errors.New("it was not sent again")
+			}
+			return nil
+		})
+		came := make(chan *nats.Msg, 16)
+		owner, err := n.doors.ChanSubscribe(h.router.subjects.Owner(a.Partition()), came)
+		if err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case err := <-broken:
-			if messages.AsError(err).Code != messages.Unavailable || ctx.Err() != nil {
-				t.Errorf("%v", err)
-			}
-			return
-		case <-came:
-		case <-time.After(100 * time.Millisecond):
+		if then(<-came); name == "frozen" || name == "dies" {
+			m := <-came
+			h.router.respond(m.Reply, 2, &messages.Answer{N: 7})
 		}
+		if err := <-answered; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := owner.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+		h.router.repeated.Store(0)
 	}
 }
 
-// One that has given up in the middle lets nobody behind it overtake those before it.
-func TestWhoGivesUpLeavesTheLineInOrder(t *testing.T) {
+// What comes to an owner that is not trusted any more it does not answer; what cannot be read
+// it refuses, and what comes after that it answers.
+func TestOwnerAnswers(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	nodes := pair(t)
+	a := ownedBy(ctx, t, nodes[0])
+	ask := func(m *request) (response, error) {
+		b, err := messages.Pack(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := nodes[1].doors.RequestWithContext(ctx, nodes[0].subjects.Owner(a.Partition()), b)
+		if err != nil {
+			return response{}, err
+		}
+		var res response
+		return res, messages.UnpackKnown(msg.Data, &res)
+	}
+	for name, m := range map[string]*request{
+		"agent":      {Command: &routedCommand{Agent: "x"}},
+		"command":    {Command: &routedCommand{Agent: a.Full(), Type: "of tomorrow"}},
+		"last":       {Last: []string{"x"}},
+		"delta":      {Delta: &routedDelta{Agent: "x"}},
+		"bad packed": {Command: &routedCommand{Agent: a.Full(), Type: "input", Command: []byte{0xc1}}},
+	} {
+		if res, err := ask(m); err != nil || res.Answer == nil || res.Answer.Err == nil || res.Answer.Err.Code != messages.Unavailable {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+	}
+	answer, err := nodes[1].host.router.deliver(hail(a, "1"))(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := ask(&request{Last: []string{a.Full()}}); err != nil || len(res.Last) != 1 || res.Last[0] < answer.N {
+		t.Errorf("%+v, %v; the answer was %+v", res, err, answer)
+	}
+}
+
+// A partition that is given up is not asked any more by the time that shut returns: its
+// endpoint learns at once that nobody owns it.
+func TestGivenUpIsUnowned(t *testing.T) { // A4
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	nodes := pair(t)
+	a := ownedBy(ctx, t, nodes[0])
+	nodes[0].host.shut(a.Partition())
+	_, err := nodes[1].host.router.once(ctx, hail(a, "1"), time.Hour)
+	if err == nil || err.Error() != errUnowned(a).Error() {
+		t.Errorf("%v", err)
+	}
+}
+
+// Commands wait for all those before them, whoever gives up in between.
+func TestOrder(t *testing.T) { // A7
 	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
-	at, elsewhere := transport.PID("n1", "partition"), transport.PID("n2", "partition")
-	var q asking
-	first, now := q.begin(a, at, true)
-	if !now {
-		t.Fatal("the first must wait")
-	}
-	second, now := q.begin(a, at, true)
-	if !now {
-		t.Fatal("the second must wait, though it goes the same way")
-	}
-	q.failed(first)
-	third, now := q.begin(a, at, true)
-	if now {
-		t.Fatal("the third overtakes the first")
-	}
-	q.end(a, second)
-	fourth, now := q.begin(a, elsewhere, false)
-	if now {
-		t.Fatal("the fourth overtakes the first")
+	var o order
+	first, second, third := o.join(a), o.join(a), o.join(a)
+	if err := first.wait(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, waits := range []*asked{third, fourth} {
-		if q.turn(ctx, a, waits) == nil {
-			t.Error("it is its turn before the first is settled")
-		}
+	if second.wait(ctx) == nil {
+		t.Error("the second does not wait for the first")
 	}
-	q.end(a, first)
-	if err := q.turn(t.Context(), a, third); err != nil {
+	o.leave(a, second)
+	if third.wait(ctx) == nil {
+		t.Error("the third does not wait for the first")
+	}
+	o.leave(a, third)
+	fourth := o.join(a)
+	if fourth.wait(ctx) == nil {
+		t.Error("the fourth does not wait for the first")
+	}
+	o.leave(a, first)
+	if err := fourth.wait(t.Context()); err != nil {
 		t.Error(err)
 	}
-	q.end(a, third)
-	if err := q.turn(t.Context(), a, fourth); err != nil {
-		t.Error(err)
-	}
-	q.end(a, fourth)
-	if len(q.lines) != 0 {
-		t.Errorf("left: %v", q.lines)
+	o.leave(a, fourth)
+	if len(o.last) != 0 {
+		t.Errorf("left: %v", o.last)
 	}
 }

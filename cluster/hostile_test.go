@@ -175,7 +175,7 @@ func TestHostileReplySubjects(t *testing.T) { // A104
 	targets := []string{
 		"reprise.log." + p + ".default.assistant.a", "reprise.in.default.assistant.victim", "reprise.ctl.default.assistant.a",
 		"reprise.dlq.default.assistant.a", "agents.prompt.assistant.default.victim", "$JS.API.STREAM.PURGE.REPRISE_IN",
-		"_actor.reprise.to." + n.ID(), "reprise.q.default.assistant.a",
+		"_actor.reprise.own." + p, "reprise.q.default.assistant.a",
 	}
 	witness, err := w.nc.SubscribeSync(">")
 	w.ok(err)
@@ -185,7 +185,7 @@ func TestHostileReplySubjects(t *testing.T) { // A104
 			{"agents.prompt.assistant.default.a", "hi"}, {"agents.prompt.nobody.default.a", "hi"}, {"agents.status.assistant.default.a", ""},
 			{"reprise.q.default.assistant.a", `{"view":"events"}`}, {"reprise.q.default.assistant.a", "}"}, {"reprise.q.default", `{"view":"agents"}`},
 			{"$SRV.INFO.agents", ""}, {"$SRV.PING", ""}, {"$SRV.STATS.agents", ""},
-			{"_actor.reprise.ping." + n.ID(), ""}, {"_actor.reprise.to." + n.ID(), ""},
+			{"_actor.reprise.ping." + n.ID(), ""}, {"_actor.reprise.own." + p, ""},
 		} {
 			w.ok(w.nc.PublishRequest(door.subject, reply, []byte(door.body)))
 			sent++

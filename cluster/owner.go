@@ -305,7 +305,7 @@ func (o *owner) wake(ctx context.Context, w *actors.Activate) waking {
 		}
 		o.logger.Warn("an agent owes work and cannot run here; it ends what it was told to end", a.LogAttr(o.epoch(a.Partition())), "error", err)
 	}
-	answer, err := o.host.askHere(a, w)(ctx)
+	answer, err := o.host.ask(ctx, a, w)
 	if err == nil && answer.Err != nil {
 		err = answer.Err
 	}
@@ -336,7 +336,7 @@ func (o *owner) owns(p messages.Partition) (owned, damaged bool) {
 }
 
 // Stay ends a drain: the partition is not given up after all.
-func (o *owner) Stay(p messages.Partition) { o.host.stay(p) }
+func (o *owner) Stay(p messages.Partition) { o.host.cancelDrain(p) }
 
 // Lost stops everything that acts in the partition. Agents that do not stop in ten
 // seconds are left to the log's fence.

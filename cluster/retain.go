@@ -186,7 +186,7 @@ func (r *retention) find(context.Context) (found []doctor.Finding) {
 }
 
 func (r *retention) ask(ctx context.Context, a messages.AgentID, m any) (messages.Answer, error) {
-	answer, err := r.node.host.askHere(a, m)(ctx)
+	answer, err := r.node.host.ask(ctx, a, m)
 	if err == nil && answer.Err != nil {
 		err = answer.Err
 	}

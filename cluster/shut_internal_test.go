@@ -4,16 +4,31 @@ import (
 	"bytes"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // A partition that is given up stops although its actor is within a message, as one that waits
 // for its log is: what it does is cut off first.
 func TestShutCutsOff(t *testing.T) {
 	var said bytes.Buffer
-	h := &host{system: actor.NewActorSystem(), logger: slog.New(slog.NewTextHandler(&said, nil))}
-	t.Cleanup(h.system.Shutdown)
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	h := newHost(nc, messages.Subjects{}, slog.New(slog.NewTextHandler(&said, nil)))
+	t.Cleanup(h.stop)
 	waits, cut := make(chan struct{}), make(chan struct{})
 	props := actor.PropsFromFunc(func(c actor.Context) {
 		if _, started := c.Message().(*actor.Started); started {

@@ -138,7 +138,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	s.PayloadHeld, s.PayloadMemory, s.PayloadWaiting = n.memory.Held(), n.memory.Total(), n.memory.Waiting()
 	s.Members, s.InMemory, s.Known = len(n.members.List()), n.InMemory(), n.agents.Len()
 	s.Streams, s.Prompts = n.gateway.Load()
-	s.AskedAfar, s.AskedAgain = n.host.asking.afar.Load(), n.host.asking.repeated.Load()
+	s.AskedAfar, s.AskedAgain = n.host.router.routed.Load(), n.host.router.repeated.Load()
 	if behind, err := n.lag.get(ctx, lagFor, n.indexLag); err == nil {
 		s.IndexBehind = &behind
 	}

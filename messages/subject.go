@@ -203,6 +203,10 @@ func unfitForSubject(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
 
+// Owner returns the subject on which the owner of a partition takes what other nodes send to its
+// agents. Only those who may publish to _actor reach it.
+func (s Subjects) Owner(p Partition) string { return "_actor." + s.root() + ".own." + p.String() }
+
 // NodeOrders returns the subject of an operator's requests to a node; with an empty id,
 // that of requests for the list of nodes. Only those who may publish to _actor reach it.
 func (s Subjects) NodeOrders(id string) string {

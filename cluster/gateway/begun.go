@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +72,6 @@ func begunAs[T any](g *Gateway, a messages.AgentID, q messages.Query) (rest T, i
 	if q.Cursor == "" {
 		return rest, false
 	}
-	_, cursor, _ := strings.Cut(q.Cursor, ".")
-	rest, is = g.begun.take(viewOf(a, q), cursor).(T)
+	rest, is = g.begun.take(viewOf(a, q), q.Cursor).(T)
 	return rest, is
 }

@@ -47,7 +47,7 @@ func (g *Gateway) describe(verb, kind, id string) any {
 	switch verb {
 	case micro.InfoVerb.String():
 		return micro.Info{ServiceIdentity: self, Type: micro.InfoResponseType, Description: "a Reprise agent of kind " + kind, Endpoints: []micro.EndpointInfo{
-			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, Metadata: map[string]string{"max_payload": fmt.Sprintf("%dKB", (g.Conn.MaxPayload()-passRoom)>>10), "attachments_ok": "false"}},
+			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, Metadata: map[string]string{"max_payload": fmt.Sprintf("%dKB", (g.Conn.MaxPayload()-routeRoom)>>10), "attachments_ok": "false"}},
 			{Name: "status", Subject: statusSubject("status", a), QueueGroup: promptQueue, Metadata: map[string]string{}},
 		}}
 	case micro.StatsVerb.String():
@@ -119,3 +119,7 @@ func (g *Gateway) beat() {
 		}
 	}
 }
+
+// routeRoom is what a command takes on its way to the node of its agent beside what the caller has
+// sent, at most.
+const routeRoom = 1 << 10

@@ -61,7 +61,6 @@ type Config struct {
 	Agents *projections.Agents
 	// Index holds the views of all agents together.
 	Index Index
-	// Nodes are the others. Without a transport there are none.
 	Nodes
 	// Cluster tells of all nodes and partitions.
 	Cluster Cluster
@@ -92,11 +91,10 @@ type Config struct {
 // Gateway is a node's open doors.
 type Gateway struct {
 	Config
-	js      jetstream.JetStream
-	ctx     context.Context
-	cancel  context.CancelFunc
-	subs    []*nats.Subscription
-	unserve []func()
+	js     jetstream.JetStream
+	ctx    context.Context
+	cancel context.CancelFunc
+	subs   []*nats.Subscription
 	// again bounds how many streams read what was before they came: a crowd that
 	// asks again must not take the log's connection from those who work.
 	again chan struct{}
@@ -130,11 +128,6 @@ func (g *Gateway) Open() (err error) {
 	if g.js, err = jetstream.New(g.Conn); err != nil {
 		return err
 	}
-	g.unserve = append(g.unserve, g.Hub.open())
-	if t := g.Nodes.Transport; t != nil {
-		_, stop := t.Serve(doorName, g.taken)
-		g.unserve = append(g.unserve, stop)
-	}
 	q := g.Subjects.TenantQuery("*")
 	for _, door := range []struct {
 		subject, queue string
@@ -157,7 +150,7 @@ func (g *Gateway) Open() (err error) {
 		}
 		g.subs = append(g.subs, sub)
 	}
-	if !g.begin(g.beat) || !g.begin(func() { g.Hub.keepAim(g.ctx.Done()) }) {
+	if !g.begin(g.beat) || !g.begin(func() { g.Hub.run(g.ctx.Done()) }) {
 		return errShut
 	}
 	g.mu.Lock()
@@ -222,9 +215,6 @@ func (g *Gateway) Close() {
 	g.mu.Unlock()
 	g.cancel()
 	g.running.Wait()
-	for _, stop := range g.unserve {
-		stop()
-	}
 	_ = g.Conn.FlushTimeout(time.Second) // what callers are told
 }
 

@@ -6,18 +6,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
-	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Hub spreads what agents do to whoever follows them, here or through other nodes,
-// and to NATS. It is the actors' observer: nothing it does blocks, so that a follower that stalls
-// or dies harms nobody.
+// Hub broadcasts what agents do: to the streams of this node, and on NATS to those of other
+// nodes and to any subscriber. It is the actors' observer: nothing it does blocks, so that a stream
+// that stalls or dies harms neither the agent nor other streams. It implements what
+// an owner is asked by other nodes' hubs; see [Router].
 type Hub struct {
 	conn     *nats.Conn
 	subjects messages.Subjects
@@ -25,81 +24,63 @@ type Hub struct {
 	logger   *slog.Logger
 	fenced   func(messages.AgentID, messages.Epoch)
 	nodes    Nodes
-	self     *actor.PID // as which other hubs reach this one
+	live     chan *nats.Msg // what owners on other nodes broadcast
 
-	mu    sync.RWMutex
-	feeds map[messages.AgentID]map[*feed]struct{}
-	// aimed are agents of other nodes that have feeds here, hearers the hubs of
-	// other nodes that follow an agent here, by node.
-	aimed   map[messages.AgentID]*aimed
-	hearers map[messages.AgentID]map[string]*hearer
+	mu       sync.RWMutex
+	followed map[messages.AgentID]*followed
 
 	late late
 }
 
-// NewHub makes a hub that publishes on conn and keeps the list of agents up to
+// NewHub returns a hub that publishes on conn and keeps the list of agents up to
 // date with what is committed here; fenced is called when an agent
-// meets a newer owner. Agents of other nodes are followed there.
+// meets a newer owner.
 func NewHub(conn *nats.Conn, subjects messages.Subjects, agents *projections.Agents, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch), nodes Nodes) *Hub {
 	return &Hub{
 		conn: conn, subjects: subjects, agents: agents, logger: logger, fenced: fenced, nodes: nodes,
-		feeds: make(map[messages.AgentID]map[*feed]struct{}), aimed: make(map[messages.AgentID]*aimed), hearers: make(map[messages.AgentID]map[string]*hearer),
+		live: make(chan *nats.Msg, maxLive), followed: make(map[messages.AgentID]*followed),
 	}
 }
 
 var _ actors.Observer = (*Hub)(nil)
 
-// Committed hands a frame to the agent's followers.
+// Committed hands a frame to the agent's streams on this node, and publishes a notice of it.
 func (h *Hub) Committed(c actors.Commit) {
 	h.agents.Apply(projections.Agent{
 		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time, Waiting: c.Waiting, LastFailed: c.Failed,
 	})
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for f := range h.feeds[c.Agent] {
-		f.push(item{commit: &c})
-	}
-	if to := h.hearers[c.Agent]; to != nil {
-		h.spread(to, &told{c})
-	}
+	h.each(c.Agent, func(f *feed) { f.push(item{commit: &c}) })
+	h.broadcast(c.Agent, newNotice(c))
 }
 
-// Delta hands a piece of an answer to the agent's followers, and to those of the
+// Delta hands a piece of an answer to the agent's streams, and to those of the
 // agents above it, and publishes it for each.
 func (h *Hub) Delta(d actors.Delta) {
-	h.delta(d)
+	h.each(d.Agent, func(f *feed) { f.push(item{delta: &d}) })
+	h.broadcast(d.Agent, d)
 	for _, caller := range d.Above {
 		a, err := messages.ParseAgentID(caller.Agent)
 		if err != nil {
 			continue
 		}
 		above := actors.Delta{Agent: a, Turn: caller.Turn, Call: caller.Call, Kind: "child." + d.Kind, Text: d.Text, Child: d.Agent.String()}
-		switch owner := h.owner(a); owner {
-		case h.nodes.Self:
-			h.delta(above)
-		case "": // not kept: nobody is owed a delta
-		default:
-			h.nodes.Transport.Send(transport.PID(owner, hubName), nil, &spoken{above})
+		if h.isLocal(a) {
+			h.Delta(above)
+		} else {
+			h.nodes.Router.Below(above)
 		}
 	}
 }
 
-func (h *Hub) delta(d actors.Delta) {
-	h.mu.RLock()
-	for f := range h.feeds[d.Agent] {
-		f.push(item{delta: &d})
-	}
-	if to := h.hearers[d.Agent]; to != nil {
-		h.spread(to, &spoken{d})
-	}
-	h.mu.RUnlock()
-	if b, err := json.Marshal(d); err == nil {
-		_ = h.conn.Publish(h.subjects.Live(d.Agent), b) // not kept: nobody is owed a delta
+// broadcast publishes on the agent's live subject. Nothing of it is kept: what must not be lost is
+// in the log.
+func (h *Hub) broadcast(a messages.AgentID, v any) {
+	if b, err := json.Marshal(v); err == nil {
+		_ = h.conn.Publish(h.subjects.Live(a), b)
 	}
 }
 
-// Fenced passes on that an agent met a newer owner, and has its followers look into
-// the log.
+// Fenced reports that an agent met a newer owner, and has its streams read the log.
 func (h *Hub) Fenced(a messages.AgentID, newer messages.Epoch) {
 	h.each(a, func(f *feed) { f.push(item{reached: everything}) })
 	h.fenced(a, newer)
@@ -206,44 +187,16 @@ func (h *Hub) sendLate() {
 	h.late.msgs = nil
 }
 
-func (h *Hub) each(a messages.AgentID, do func(*feed)) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for f := range h.feeds[a] {
-		do(f)
-	}
-}
-
-// follow begins to gather what a does; leave ends it.
-func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
-	f = &feed{wake: make(chan struct{}, 1)}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.feeds[a] == nil {
-		h.feeds[a] = make(map[*feed]struct{})
-		h.aim(a, h.owner(a))
-	}
-	h.feeds[a][f] = struct{}{}
-	return f, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.feeds[a], f)
-		if len(h.feeds[a]) == 0 {
-			delete(h.feeds, a)
-			h.aim(a, h.nodes.Self)
-		}
-	}
-}
-
-// item is a commit, a delta, or the word that the agent has come to an event
-// which may not have been told.
+// item is a commit, a delta, or a notice that the agent's log has come to an event.
 type item struct {
 	commit  *actors.Commit
 	delta   *actors.Delta
 	reached messages.EventNumber
+	// seq is the sequence of the frame that ends with reached. 0: it is not known.
+	seq uint64
 }
 
-// feed is what a follower has yet to take. It is bounded: of one that stalls,
+// feed is what a stream has yet to take. It is bounded: of one that stalls,
 // deltas are dropped, and commits too, which it then reads from the log.
 type feed struct {
 	wake chan struct{}

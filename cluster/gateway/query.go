@@ -18,14 +18,6 @@ func (g *Gateway) query(msg *nats.Msg) {
 	if !g.answerable(msg) {
 		return
 	}
-	q, err := messages.ParseQuery(msg.Data)
-	if err != nil || !g.pass(msg, q.Cursor, func() { g.viewHere(msg) }) {
-		g.viewHere(msg)
-	}
-}
-
-// viewHere answers a view of one agent by itself.
-func (g *Gateway) viewHere(msg *nats.Msg) {
 	_, a, err := g.Subjects.ParseAgent(msg.Subject)
 	var q messages.Query
 	if err == nil {
@@ -46,7 +38,7 @@ func (g *Gateway) viewHere(msg *nats.Msg) {
 			}
 		}
 		if p.next != 0 && p.rest != nil {
-			p.more, p.cursor = true, g.Self+"."+g.begun.keep(viewOf(a, q), p.rest)
+			p.more, p.cursor = true, g.begun.keep(viewOf(a, q), p.rest)
 		}
 		return err
 	})

@@ -47,6 +47,7 @@ func (f fact) turn() messages.TurnID { return messages.TurnOf(f.ev) }
 type reader interface {
 	eventlog.Reader
 	eventlog.Resumer
+	eventlog.Finder
 }
 
 // watcher gives an agent's events from one on, in order, without gap or
@@ -126,15 +127,10 @@ func (w *watcher) frame(seq uint64, f *messages.Frame) (more bool) {
 	return true
 }
 
-// missedAfter is how long a watch hears nothing before it looks into the log:
-// the node that wrote last may have had no time to tell the hub.
-const missedAfter = 20 * time.Second
-
 // run watches until a callback says no or ctx ends.
 func (w *watcher) run(ctx context.Context) error {
 	timer := time.NewTimer(w.quietAfter)
 	defer timer.Stop()
-	heard := time.Now()
 	for w.until.IsZero() || time.Now().Before(w.until) {
 		select {
 		case <-ctx.Done():
@@ -143,15 +139,13 @@ func (w *watcher) run(ctx context.Context) error {
 			if !w.quiet() {
 				return nil
 			}
-			if !w.behind && time.Since(heard) < missedAfter {
+			if !w.behind {
 				break
 			}
-			heard = time.Now()
 			if more, err := w.missed(ctx); err != nil || !more {
 				return err
 			}
 		case <-w.feed.wake:
-			heard = time.Now()
 			if more, err := w.taken(ctx); err != nil || !more {
 				return err
 			}
@@ -191,17 +185,29 @@ func (w *watcher) taken(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
+// reached reads what a notice announces, if that was not read yet: one frame, if it is the next
+// one.
+func (w *watcher) reached(ctx context.Context, it item) (more bool, err error) {
+	if it.reached < w.next {
+		return true, nil
+	}
+	if it.seq != 0 {
+		rec, err := w.log.FrameAt(ctx, w.agent, it.seq)
+		if f := rec.Frame; err == nil && f.First <= w.next && f.Last() == it.reached {
+			more = w.frame(it.seq, f)
+			w.after = rec.Tail()
+			return more, nil
+		}
+	}
+	return w.missed(ctx)
+}
+
 func (w *watcher) item(ctx context.Context, it item) (more bool, err error) {
 	switch {
 	case it.delta != nil:
 		return w.delta(*it.delta), nil
-	case it.reached != 0:
-		if it.reached < w.next {
-			return true, nil
-		}
-		return w.missed(ctx)
-	case it.commit == nil: // an agent that has no events yet was reached
-		return true, nil
+	case it.commit == nil:
+		return w.reached(ctx, it)
 	case it.commit.Frame.First > w.next:
 		return w.missed(ctx)
 	}

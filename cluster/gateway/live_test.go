@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,14 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
-	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -27,19 +27,16 @@ func (h *house) nodes(owner func(messages.Partition) string, ids ...string) (all
 	h.t.Helper()
 	h.g.Close()
 	quiet := slog.New(slog.DiscardHandler)
+	hubs := make(routedHubs)
 	for _, id := range ids {
 		nc, err := nats.Connect(h.nc.ConnectedUrl(), append(h.ways[id], nats.Timeout(time.Minute))...)
 		h.ok(err)
 		h.t.Cleanup(nc.Close)
-		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }), actor.WithDeadLetterRequestLogging(false))
-		h.t.Cleanup(system.Shutdown)
-		types := transport.NewTypes()
-		Travel(types)
 		cfg := h.g.Config
 		cfg.Conn, cfg.Agents = nc, new(projections.Agents)
-		cfg.Nodes = Nodes{Self: id, OwnerOf: owner, Transport: transport.New(transport.Config{Conn: nc, Root: "reprise", Self: id, System: system, Types: types, Logger: quiet})}
+		cfg.Nodes = Nodes{Self: id, OwnerOf: owner, Router: routed{owner, hubs}}
 		cfg.Hub = NewHub(nc, cfg.Subjects, cfg.Agents, quiet, func(messages.AgentID, messages.Epoch) {}, cfg.Nodes)
-		h.ok(cfg.Transport.Open())
+		hubs[id] = cfg.Hub
 		g := New(cfg)
 		h.t.Cleanup(g.Close)
 		h.ok(g.Open())
@@ -63,11 +60,33 @@ func (h *house) eventually(what string, is func() bool) {
 	}
 }
 
-// held is how many agents are followed here, by here elsewhere, and from elsewhere here.
-func (h *Hub) held() [3]int {
+// routed reaches the hubs of all nodes at once.
+type routed struct {
+	owner func(messages.Partition) string
+	hubs  routedHubs
+}
+
+type routedHubs map[string]*Hub
+
+// Last asks the owner's hub.
+func (r routed) Last(_ context.Context, p messages.Partition, agents []messages.AgentID) ([]messages.EventNumber, error) {
+	return r.hubs[r.owner(p)].Last(agents), nil
+}
+
+// Below hands the delta to the owner's hub.
+func (r routed) Below(d actors.Delta) { r.hubs[r.owner(d.Agent.Partition())].Delta(d) }
+
+// held returns how many agents are streamed through this node, and how many live subjects it is
+// subscribed to.
+func (h *Hub) held() (agents, subscribed int) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return [3]int{len(h.feeds), len(h.aimed), len(h.hearers)}
+	for _, is := range h.followed {
+		if is.sub != nil {
+			subscribed++
+		}
+	}
+	return len(h.followed), subscribed
 }
 
 func at(node string) func(messages.Partition) string {
@@ -115,31 +134,23 @@ func (h *house) barred(node string) *barred {
 	return w
 }
 
-// What an owner does while its connection is broken is looked for by the other nodes'
-// hubs as soon as it is back: their own connections know of nothing.
-func TestTheOwnersConnectionBreaks(t *testing.T) {
+// An owner's connection is broken while it commits: what it publishes is lost, and other nodes'
+// streams learn of it from its answer to their next question.
+func TestLostNotice(t *testing.T) {
 	h := newHouse(t, nil)
 	way := h.barred("n2")
 	nodes := h.nodes(at("n2"), "n1", "n2")
-	door, owner := nodes[0].Hub, nodes[1].Hub
-	f, leave := door.follow(till)
+	endpoint, owner := nodes[0].Hub, nodes[1].Hub
+	f, leave := endpoint.follow(till)
 	defer leave()
-	aim := func() aimed {
-		door.mu.RLock()
-		defer door.mu.RUnlock()
-		return *door.aimed[till]
-	}
-	h.eventually("the owner tells the door", func() bool { return aim().confirmed })
-	asked := aim().asked
-	_, _ = f.take()
 	way.set(true)
 	h.eventually("the connection is broken", func() bool { return owner.conn.Status() == nats.RECONNECTING })
 	owner.Committed(actors.Commit{Agent: till, Frame: &messages.Frame{ID: "f", First: 1, Epoch: 1, Events: []messages.Event{accepted("u1", messages.Started, "t1")}}})
 	way.set(false)
 	var first item
-	h.eventually("the door's follower hears of it", func() bool {
+	h.eventually("the stream learns of it", func() bool {
 		items, _ := f.take()
-		for _, is := range items { // one that has reached nothing answers a door that has asked twice
+		for _, is := range items {
 			if is.reached != 0 || is.commit != nil {
 				first = is
 				return true
@@ -150,14 +161,162 @@ func TestTheOwnersConnectionBreaks(t *testing.T) {
 	if first.reached != 1 || first.commit != nil {
 		t.Errorf("%+v", first)
 	}
-	if !aim().asked.Equal(asked) && time.Since(asked) < confirmAfter {
-		t.Error("the door has asked anew")
-	}
-	owner.Delta(actors.Delta{Agent: till, Turn: "t", Kind: "text", Text: "hello"})
-	h.eventually("and of what comes then", func() bool {
+	h.eventually("what comes then arrives", func() bool {
+		owner.Delta(actors.Delta{Agent: till, Turn: "t", Kind: "text", Text: "hello"})
 		items, _ := f.take()
 		return slices.ContainsFunc(items, func(is item) bool { return is.delta != nil })
 	})
+}
+
+// A stream on another node gets the events of a frame that was announced to it, each once and in
+// order, also where notices come twice, late, or not at all.
+func TestNotices(t *testing.T) {
+	h := newHouse(t, nil)
+	nodes := h.nodes(at("n2"), "n1", "n2")
+	var got []messages.EventNumber
+	f, leave := nodes[0].Hub.follow(till)
+	defer leave()
+	w := &watcher{log: nodes[0].Log, agent: till, feed: f, next: 1, fact: func(f fact) bool { got = append(got, f.n); return true }}
+	var items []item
+	for i := range 6 {
+		turn := messages.TurnID(fmt.Sprint("t", i))
+		n := h.wrote(till, eventlog.Running, accepted(fmt.Sprint("u", i), messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{fmt.Sprint("u", i)}, MaxSteps: 5})
+		items = append(items, item{reached: n + 1, seq: h.tails[till].Seq})
+	}
+	for _, i := range []int{0, 1, 1, 0, 3, 2, 5} {
+		more, err := w.item(h.ctx, items[i])
+		h.ok(err)
+		if !more {
+			t.Fatal("it has ended")
+		}
+	}
+	for i, n := range got {
+		if n != messages.EventNumber(i+1) {
+			t.Fatalf("events %v", got)
+		}
+	}
+	if len(got) != 12 {
+		t.Errorf("events %v", got)
+	}
+}
+
+// When a thousand streams through another node have ended, nothing is held of them.
+func TestStreamsLeaveNothing(t *testing.T) {
+	h := newHouse(t, nil)
+	nodes := h.nodes(at("n2"), "n1", "n2")
+	endpoint, owner := nodes[0].Hub, nodes[1].Hub
+	const streams = 1000
+	feeds, leaves := make([]*feed, streams), make([]func(), streams)
+	for i := range streams {
+		feeds[i], leaves[i] = endpoint.follow(numbered(i))
+	}
+	h.ok(endpoint.conn.Flush())
+	for i := range streams {
+		owner.Delta(actors.Delta{Agent: numbered(i), Turn: "t", Kind: "text", Text: "hello"})
+	}
+	for i, f := range feeds {
+		h.eventually(fmt.Sprintf("a delta of agent %d arrives", i), func() bool {
+			items, _ := f.take()
+			return slices.ContainsFunc(items, func(it item) bool { return it.delta != nil })
+		})
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	if agents, subscribed := endpoint.held(); agents != 0 || subscribed != 0 {
+		t.Errorf("%d agents and %d subscriptions are left", agents, subscribed)
+	}
+}
+
+// A partition that comes to this node is streamed without NATS from then on, and one that
+// leaves it by NATS: nothing comes twice.
+func TestStreamsFollowTheOwner(t *testing.T) {
+	h := newHouse(t, nil)
+	var here atomic.Bool
+	nodes := h.nodes(func(messages.Partition) string {
+		if here.Load() {
+			return "n1"
+		}
+		return "n2"
+	}, "n1", "n2")
+	endpoint, other := nodes[0].Hub, nodes[1].Hub
+	f, leave := endpoint.follow(till)
+	defer leave()
+	said := func(by *Hub, text string) {
+		t.Helper()
+		h.ok(endpoint.conn.Flush())
+		for _, piece := range []string{text, "end"} {
+			by.Delta(actors.Delta{Agent: till, Turn: "t", Kind: "text", Text: piece})
+		}
+		h.ok(by.conn.Flush())
+		var got []string
+		h.eventually(text+" arrives", func() bool {
+			items, _ := f.take()
+			for _, it := range items {
+				if it.delta != nil {
+					got = append(got, it.delta.Text)
+				}
+			}
+			return slices.Contains(got, "end")
+		})
+		if !slices.Equal(got, []string{text, "end"}) {
+			t.Errorf("%q", got)
+		}
+	}
+	said(other, "from there")
+	here.Store(true)
+	endpoint.Moved(till.Partition())
+	if items, _ := f.take(); len(items) != 1 || items[0].reached != everything {
+		t.Errorf("%+v", items)
+	}
+	said(endpoint, "from here")
+	here.Store(false)
+	endpoint.Moved(till.Partition())
+	said(other, "from there again")
+}
+
+// What an agent below says reaches the streams of the one above it, also where the endpoint,
+// the agent and the one below it are on three nodes.
+func TestChildSpeaksAcrossThreeNodes(t *testing.T) {
+	h := newHouse(t, nil)
+	child := numbered(0)
+	for i := 1; child.Partition() == till.Partition(); i++ {
+		child = numbered(i)
+	}
+	nodes := h.nodes(func(p messages.Partition) string {
+		if p == till.Partition() {
+			return "parents"
+		}
+		return "childs"
+	}, "endpoint", "parents", "childs")
+	f, leave := nodes[0].Hub.follow(till)
+	defer leave()
+	h.ok(nodes[0].Conn.Flush())
+	nodes[2].Hub.Delta(actors.Delta{Agent: child, Turn: "below", Call: "m", Kind: "text", Text: "hello", Above: []messages.Caller{{Agent: till.Full(), Turn: "t", Call: "c"}}})
+	var got actors.Delta
+	h.eventually("the delta arrives", func() bool {
+		items, _ := f.take()
+		for _, it := range items {
+			if it.delta != nil {
+				got = *it.delta
+			}
+		}
+		return got.Child != ""
+	})
+	if got.Agent != till || got.Turn != "t" || got.Call != "c" || got.Kind != "child.text" || got.Text != "hello" || got.Child != child.String() {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The pages of a view may be asked of different nodes: they say the same.
+func TestPagesOfTwoNodes(t *testing.T) {
+	h := newHouse(t, nil)
+	h.lived()
+	want := h.view("history")
+	h.nodes(at("n1"), "n1", "n2")
+	if got := h.view("history"); len(got) <= defaultLimit || !slices.Equal(got, want) {
+		t.Errorf("%d lines of two nodes, %d of one", len(got), len(want))
+	}
 }
 
 // The end of a reply goes into a broken connection: an attentive caller, to whom no
@@ -199,107 +358,6 @@ func TestTheEndIsLost(t *testing.T) {
 		if part != "" {
 			t.Fatalf("part %s has come", part)
 		}
-	}
-}
-
-// When a thousand streams through another node's door have ended, neither node holds
-// anything of them.
-func TestHubsForget(t *testing.T) {
-	h := newHouse(t, nil)
-	nodes := h.nodes(at("n2"), "n1", "n2")
-	door, owner := nodes[0].Hub, nodes[1].Hub
-	const streams = 1000
-	feeds, leaves := make([]*feed, streams), make([]func(), streams)
-	for i := range streams {
-		feeds[i], leaves[i] = door.follow(numbered(i))
-	}
-	h.eventually("the owner tells the door of all", func() bool { return owner.held() == [3]int{0, 0, streams} })
-	for i := range streams {
-		owner.Delta(actors.Delta{Agent: numbered(i), Turn: "t", Kind: "text", Text: "hello"})
-	}
-	for i, f := range feeds {
-		h.eventually(fmt.Sprintf("agent %d is heard", i), func() bool {
-			items, _ := f.take()
-			for _, it := range items {
-				if it.delta != nil {
-					return true
-				}
-			}
-			return false
-		})
-	}
-	for _, leave := range leaves {
-		leave()
-	}
-	h.eventually("nothing is held", func() bool { return door.held() == [3]int{} && owner.held() == [3]int{} })
-}
-
-// A door whose node has died is told of nothing any more once it was missed.
-func TestHubsForgetTheDead(t *testing.T) {
-	h := newHouse(t, nil)
-	nodes := h.nodes(at("n2"), "n1", "n2")
-	door, owner := nodes[0].Hub, nodes[1].Hub
-	_, leave := door.follow(till)
-	defer leave()
-	h.eventually("the owner tells the door", func() bool { return owner.held()[2] == 1 })
-	door.conn.Close()
-	h.eventually("the door is forgotten", func() bool {
-		owner.Delta(actors.Delta{Agent: till, Turn: "t", Kind: "text", Text: "hello"})
-		return owner.held()[2] == 0
-	})
-}
-
-// What an agent below says reaches who follows the one above it, also where the door,
-// the agent and the one below it are on three nodes.
-func TestChildSpeaksAcrossThreeNodes(t *testing.T) {
-	h := newHouse(t, nil)
-	child := numbered(0)
-	for i := 1; child.Partition() == till.Partition(); i++ {
-		child = numbered(i)
-	}
-	nodes := h.nodes(func(p messages.Partition) string {
-		if p == till.Partition() {
-			return "parents"
-		}
-		return "childs"
-	}, "door", "parents", "childs")
-	door, parents, childs := nodes[0].Hub, nodes[1].Hub, nodes[2].Hub
-	f, leave := door.follow(till)
-	defer leave()
-	h.eventually("the parent's owner tells the door", func() bool { return parents.held()[2] == 1 })
-	childs.Delta(actors.Delta{Agent: child, Turn: "below", Call: "m", Kind: "text", Text: "hello", Above: []messages.Caller{{Agent: till.Full(), Turn: "t", Call: "c"}}})
-	var got actors.Delta
-	h.eventually("the door hears the child", func() bool {
-		items, _ := f.take()
-		for _, it := range items {
-			if it.delta != nil {
-				got = *it.delta
-			}
-		}
-		return got.Child != ""
-	})
-	if got.Agent != till || got.Turn != "t" || got.Call != "c" || got.Kind != "child.text" || got.Text != "hello" || got.Child != child.String() {
-		t.Errorf("%+v", got)
-	}
-}
-
-// The next page of a view goes to the node that has begun it, through whichever door it
-// is asked for: the log is read once. Without that node any other answers.
-func TestPagesGoOnElsewhere(t *testing.T) {
-	h := newHouse(t, nil)
-	written := h.lived()
-	h.nodes(at("n1"), "n1", "n2")
-	for range 6 { // a door takes half of the pages
-		h.readOnce("history", written)
-	}
-	want := h.from("turns", 1001, 100)
-	var got []string
-	for line, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: "turns", From: 1001, Limit: 100, Cursor: "gone.ABC"}) {
-		h.ok(err)
-		got = append(got, string(line))
-	}
-	if len(want) != 100 || fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("a page of a node that is gone: %d lines, want %d", len(got), len(want))
 	}
 }
 

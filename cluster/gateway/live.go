@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Nodes is what a node's endpoints know of the other nodes.
+type Nodes struct {
+	// Self is this node's id, OwnerOf returns that of a partition's owner, empty if no node
+	// owns it. It is called from many goroutines. Nil: this node owns all.
+	Self    string
+	OwnerOf func(messages.Partition) string
+	// Router reaches the owners on other nodes. It may be nil where this node owns all.
+	Router Router
+}
+
+// ownerOf returns the node that owns a partition; empty if none does.
+func (n Nodes) ownerOf(p messages.Partition) string {
+	if n.OwnerOf == nil {
+		return n.Self
+	}
+	return n.OwnerOf(p)
+}
+
+// Router asks the owners of partitions on other nodes. Safe for concurrent use.
+type Router interface {
+	// Last returns the numbers of the newest events of some agents of a partition, as its
+	// owner has them.
+	Last(ctx context.Context, p messages.Partition, agents []messages.AgentID) ([]messages.EventNumber, error)
+	// Below sends a piece of a child's answer to the owner of its parent, which is the
+	// delta's agent. It does not block; the piece may be lost.
+	Below(actors.Delta)
+}
+
+// notice is what the owner of an agent publishes on the agent's live subject when it has
+// committed a frame. The frame itself is read from the log. Last, with a gap behind what is known, shows that
+// other notices were lost.
+type notice struct {
+	Type  string               `json:"type"` // commit: a delta has another one
+	Epoch messages.Epoch       `json:"epoch"`
+	First messages.EventNumber `json:"first"`
+	Last  messages.EventNumber `json:"last"`
+	// Seq is the frame's sequence in the log.
+	Seq uint64 `json:"seq"`
+	// Ends reports whether an input was answered, or failed.
+	Ends bool `json:"ends,omitempty"`
+}
+
+const commitNotice = "commit"
+
+func newNotice(c actors.Commit) notice {
+	n := notice{Type: commitNotice, Epoch: c.Frame.Epoch, First: c.Frame.First, Last: c.Frame.Last(), Seq: c.Seq}
+	for _, ev := range c.Frame.Events {
+		inputs, _ := messages.Ended(ev)
+		n.Ends = n.Ends || len(inputs) > 0
+	}
+	return n
+}
+
+const (
+	// maxLive is how many messages of other owners may wait to be handed to their streams. What
+	// is beyond is dropped, as if the network had lost it.
+	maxLive = 16 << 10
+	// silentAfter is how long a stream of an agent on another node receives nothing before its
+	// owner is asked for the newest event: a lost notice costs no more.
+	silentAfter = 2 * time.Second
+	// lastWithin is how long the owner may take to answer that.
+	lastWithin = time.Second
+)
+
+// everything is behind every event: the log may hold more than was published.
+const everything = messages.EventNumber(math.MaxUint64)
+
+// followed is an agent that is streamed through this node.
+type followed struct {
+	feeds map[*feed]struct{}
+	// sub is the subscription to what its owner publishes. Nil: this node owns it.
+	sub *nats.Subscription
+	// heard is when something came by sub, or its owner was asked.
+	heard time.Time
+}
+
+func (h *Hub) isLocal(a messages.AgentID) bool {
+	return h.nodes.ownerOf(a.Partition()) == h.nodes.Self
+}
+
+// Last returns the numbers of the newest events of agents that this node owns.
+func (h *Hub) Last(agents []messages.AgentID) []messages.EventNumber {
+	last := make([]messages.EventNumber, len(agents))
+	for i, a := range agents {
+		row, _ := h.agents.Agent(a)
+		last[i] = row.Events
+	}
+	return last
+}
+
+// follow begins to gather what an agent does, wherever it is; leave ends it. What is asked of the agent
+// after follow has returned is gathered whole.
+func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
+	f = &feed{wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	is := h.followed[a]
+	if is == nil {
+		is = &followed{feeds: make(map[*feed]struct{}), heard: time.Now()}
+		h.followed[a] = is
+	}
+	is.feeds[f] = struct{}{}
+	h.subscribe(a, is)
+	return f, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(is.feeds, f)
+		if len(is.feeds) == 0 {
+			is.unsubscribe()
+			delete(h.followed, a)
+		}
+	}
+}
+
+// subscribe subscribes to an agent's live subject if its owner is another node, and ends the subscription if it
+// is this one; h.mu is held.
+func (h *Hub) subscribe(a messages.AgentID, is *followed) {
+	if h.isLocal(a) {
+		is.unsubscribe()
+	} else if is.sub == nil {
+		is.sub, _ = h.conn.ChanSubscribe(h.subjects.Live(a), h.live) // a closed connection takes none
+	}
+}
+
+func (is *followed) unsubscribe() {
+	if is.sub != nil {
+		_ = is.sub.Unsubscribe() // a closed connection has none
+		is.sub = nil
+	}
+}
+
+func (h *Hub) each(a messages.AgentID, do func(*feed)) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if is := h.followed[a]; is != nil {
+		for f := range is.feeds {
+			do(f)
+		}
+	}
+}
+
+// Moved follows the agents of a partition that has, or may have, another owner now, and has their streams
+// read the log: the owner before may have published nothing of its last frames.
+func (h *Hub) Moved(p messages.Partition) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a, is := range h.followed {
+		if a.Partition() == p {
+			h.subscribe(a, is)
+			is.push(item{reached: everything})
+		}
+	}
+}
+
+func (is *followed) push(it item) {
+	for f := range is.feeds {
+		f.push(it)
+	}
+}
+
+// run hands to streams what the owners of other nodes publish, until done.
+func (h *Hub) run(done <-chan struct{}) {
+	ticker := time.NewTicker(silentAfter / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case m := <-h.live:
+			h.published(m)
+		case <-ticker.C:
+			h.askSilent(time.Now())
+		case <-done:
+			return
+		}
+	}
+}
+
+// published hands over what the owner of an agent has published.
+func (h *Hub) published(m *nats.Msg) {
+	_, a, err := h.subjects.ParseAgent(m.Subject)
+	if err != nil {
+		return
+	}
+	var body struct {
+		notice
+		Turn  messages.TurnID `json:"turn"`
+		Call  messages.CallID `json:"call"`
+		Text  string          `json:"text"`
+		Child string          `json:"child"`
+	}
+	if json.Unmarshal(m.Data, &body) != nil || h.isLocal(a) {
+		return // of this node, which is its owner by now
+	}
+	it := item{reached: body.Last, seq: body.Seq}
+	if body.Type != commitNotice {
+		it = item{delta: &actors.Delta{Agent: a, Turn: body.Turn, Call: body.Call, Kind: body.Type, Text: body.Text, Child: body.Child}}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if is := h.followed[a]; is != nil {
+		is.heard = time.Now()
+		is.push(it)
+	}
+}
+
+// askSilent asks the owners of streamed agents of which nothing has come for a while for their newest
+// events, in one request for each partition.
+func (h *Hub) askSilent(now time.Time) {
+	silent := make(map[messages.Partition][]messages.AgentID)
+	h.mu.Lock()
+	for a, is := range h.followed {
+		h.subscribe(a, is)
+		if is.sub != nil && now.Sub(is.heard) >= silentAfter {
+			is.heard = now
+			silent[a.Partition()] = append(silent[a.Partition()], a)
+		}
+	}
+	h.mu.Unlock()
+	for p, agents := range silent {
+		go h.askLast(p, agents)
+	}
+}
+
+func (h *Hub) askLast(p messages.Partition, agents []messages.AgentID) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWithin)
+	defer cancel()
+	last, err := h.nodes.Router.Last(ctx, p, agents)
+	if err != nil {
+		return // it is asked again
+	}
+	for i, a := range agents {
+		h.each(a, func(f *feed) { f.push(item{reached: last[i]}) })
+	}
+}

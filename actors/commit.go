@@ -28,7 +28,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	}
 	if err == nil {
 		entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
-		entry.Summary.Replies = len(owed) > 0
+		entry.Summary.Replies = len(owed)+len(a.replies.Streams) > 0
 		tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) {
 			a.stalled(sender, err)
 			sender = nil
@@ -136,6 +136,7 @@ func (a *agent) appended(f *messages.Frame, size int, owed []Reply, sender *acto
 		o.Committed(Commit{Agent: a.id, Seq: a.newest, Frame: f, Phase: now.Phase, Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
 	})
 	a.owe(owed)
+	a.notifyStreams()
 	a.notifyEnded(f)
 	if sender != nil {
 		a.answer(sender, projections.AnswerOf(f))

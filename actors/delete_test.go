@@ -174,6 +174,8 @@ func (fences) Committed(actors.Commit) {}
 func (fences) Owed([]actors.Reply)     {}
 func (fences) Delta(actors.Delta)      {}
 
+func (fences) Streaming(messages.AgentID, map[string]messages.Stream) {}
+
 func (f fences) Fenced(a messages.AgentID, _ messages.Epoch) {
 	select {
 	case f <- a:

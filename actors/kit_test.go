@@ -135,6 +135,8 @@ func (e *testObserver) Delta(d actors.Delta) {
 	e.deltas = append(e.deltas, d)
 }
 
+func (*testObserver) Streaming(messages.AgentID, map[string]messages.Stream) {}
+
 func (e *testObserver) Fenced(a messages.AgentID, _ messages.Epoch) { e.fenced <- a }
 
 func (e *testObserver) received() []actors.Reply {

@@ -117,6 +117,9 @@ type Observer interface {
 	// handed over again.
 	Owed([]Reply)
 	Delta(Delta)
+	// Streaming notifies of the answers that endpoints stream to callers, by input, when these
+	// have changed and when the agent is activated. It may keep the map.
+	Streaming(a messages.AgentID, streams map[string]messages.Stream)
 	// Fenced reports that an agent met a newer owner than this node.
 	Fenced(a messages.AgentID, newer messages.Epoch)
 }

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"maps"
+
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -16,6 +18,11 @@ type replies struct {
 	// Scheduled reports that the newest frame has a fact for the sender of an input that is to
 	// come later.
 	Scheduled bool `json:"scheduled"`
+	// Streams are the answers that endpoints stream to callers that must be told if the
+	// endpoint is gone, by input id.
+	Streams map[string]messages.Stream `json:"streams,omitempty"`
+	// streaming reports that Streams has changed since the observer was notified.
+	streaming bool
 }
 
 // any reports whether there may be something in the newest frame to send again.
@@ -38,11 +45,30 @@ func (r *replies) fold(f *messages.Frame) {
 			}
 			r.Subjects[input] = subject
 		}
+		if s := f.Cause.Stream; s != nil && projections.AcceptedInput(ev) == f.Cause.ID {
+			if r.Streams == nil {
+				r.Streams = make(map[string]messages.Stream)
+			}
+			r.Streams[f.Cause.ID], r.streaming = *s, true
+		}
 		inputs, _ := messages.Ended(ev)
 		for _, input := range inputs {
+			if _, ok := r.Streams[input]; ok {
+				delete(r.Streams, input)
+				r.streaming = true
+			}
 			if _, ok := r.Subjects[input]; ok {
 				r.Ended = append(r.Ended, input)
 			}
 		}
+	}
+}
+
+// notifyStreams notifies the observer of the answers that are streamed, if those have changed.
+func (a *agent) notifyStreams() {
+	if a.replies.streaming {
+		a.replies.streaming = false
+		streams := maps.Clone(a.replies.Streams)
+		a.observe(func(o Observer) { o.Streaming(a.id, streams) })
 	}
 }

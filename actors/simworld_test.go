@@ -298,6 +298,8 @@ func (h *host) Committed(actors.Commit) {}
 func (h *host) Owed([]actors.Reply)     {}
 func (h *host) Delta(actors.Delta)      {}
 
+func (*host) Streaming(messages.AgentID, map[string]messages.Stream) {}
+
 // Fenced marks the agent as owned by a newer owner.
 func (h *host) Fenced(a messages.AgentID, _ messages.Epoch) { h.mark(h.fenced, a, true) }
 

@@ -101,7 +101,7 @@ func (a *agent) save(events, share int) {
 // snapshotOf returns a snapshot that shares with the state only what does not change.
 func snapshotOf(state *turn.State, tail eventlog.Tail, r *replies) (*saved, error) {
 	im, err := state.Snapshot()
-	return &saved{tail, im, replies{maps.Clone(r.Subjects), r.Ended, r.Scheduled}}, err
+	return &saved{tail, im, replies{Subjects: maps.Clone(r.Subjects), Ended: r.Ended, Scheduled: r.Scheduled, Streams: maps.Clone(r.Streams)}}, err
 }
 
 // putSnapshot stores a snapshot and returns its size in bytes.

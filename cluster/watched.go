@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,9 @@ type watched struct {
 	// its replies may not have been sent, oldest first.
 	open    map[messages.AgentID]time.Time
 	replies []owing
+	// streams are those with an open turn whose answer is streamed to a caller that may have
+	// to be told that the endpoint is gone.
+	streams map[messages.AgentID]time.Time
 	// timers are those of agents that owe nothing until then.
 	timers timers
 
@@ -62,6 +66,13 @@ func (w *watched) note(head eventlog.Head) {
 	if w.timers.note(head) {
 		w.stir()
 	}
+	delete(w.streams, head.Agent)
+	if head.Replies && head.Turn != "" {
+		if w.streams == nil {
+			w.streams = make(map[messages.AgentID]time.Time)
+		}
+		w.streams[head.Agent] = head.Time
+	}
 	if head.Replies {
 		w.replies = append(w.replies, owing{head.Agent, head.Time})
 	}
@@ -82,13 +93,12 @@ func (w *watched) owes(a messages.AgentID) bool {
 
 // unsettled are the agents that a taker must wake, oldest first.
 func (w *watched) unsettled() []owing {
-	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.replies))
+	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.replies)+len(w.streams))
 	for _, e := range w.replies {
 		at[e.agent] = e.since
 	}
-	for a, t := range w.open {
-		at[a] = t
-	}
+	maps.Copy(at, w.streams)
+	maps.Copy(at, w.open)
 	list := make([]owing, 0, len(at))
 	for a, t := range at {
 		list = append(list, owing{a, t})

@@ -65,6 +65,16 @@ type Cause struct {
 	Account string `json:"account,omitempty"`
 	// Reason is the reason that the person gave.
 	Reason string `json:"reason,omitempty"`
+	// Stream is where the answer to an input is streamed to, for a caller that cannot find out by itself
+	// that the node which does so is gone. Nil: none is.
+	Stream *Stream `json:"stream,omitempty"`
+}
+
+// Stream is an answer that a node streams to a caller.
+type Stream struct {
+	// Node is the member whose endpoint does so, Reply the caller's subject.
+	Node  string `json:"node"`
+	Reply string `json:"reply"`
 }
 
 // Frame is one commit: events of one agent that are seen together or not at

@@ -31,6 +31,12 @@ func AnswerOf(f *messages.Frame) messages.Answer {
 	return a
 }
 
+// AcceptedInput returns the input that ev accepts. Empty: it accepts none.
+func AcceptedInput(ev messages.Event) string {
+	accepted, _ := ev.(messages.InputAccepted)
+	return accepted.Input
+}
+
 // ReplyOf returns the reply subject that an event of an input or of its timer names, and
 // the id of the input. Empty: the event names none.
 func ReplyOf(ev messages.Event) (subject, input string) {

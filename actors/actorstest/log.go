@@ -154,6 +154,11 @@ func (w *nodeObserver) Owed(r []actors.Reply) { w.unlessCrashed(func() { w.of.Ow
 // Delta forwards a delta.
 func (w *nodeObserver) Delta(d actors.Delta) { w.unlessCrashed(func() { w.of.Delta(d) }) }
 
+// Streaming forwards what is streamed.
+func (w *nodeObserver) Streaming(a messages.AgentID, streams map[string]messages.Stream) {
+	w.unlessCrashed(func() { w.of.Streaming(a, streams) })
+}
+
 // Fenced forwards that an agent has a newer owner.
 func (w *nodeObserver) Fenced(a messages.AgentID, e messages.Epoch) {
 	w.unlessCrashed(func() { w.of.Fenced(a, e) })

@@ -20,6 +20,8 @@ type Nodes struct {
 	OwnerOf func(messages.Partition) string
 	// Router reaches the owners on other nodes. It may be nil where this node owns all.
 	Router Router
+	// Alive reports whether a node is a member. Nil: only this one is.
+	Alive func(node string) bool
 }
 
 // ownerOf returns the node that owns a partition; empty if none does.
@@ -28,6 +30,10 @@ func (n Nodes) ownerOf(p messages.Partition) string {
 		return n.Self
 	}
 	return n.OwnerOf(p)
+}
+
+func (n Nodes) isAlive(node string) bool {
+	return node == n.Self || n.Alive != nil && n.Alive(node)
 }
 
 // Router asks the owners of partitions on other nodes. Safe for concurrent use.
@@ -164,6 +170,11 @@ func (h *Hub) Moved(p messages.Partition) {
 			is.push(item{reached: everything})
 		}
 	}
+	for a := range h.streams {
+		if a.Partition() == p && !h.isLocal(a) {
+			delete(h.streams, a) // its next owner knows of them by the log
+		}
+	}
 }
 
 func (is *followed) push(it item) {
@@ -182,6 +193,7 @@ func (h *Hub) run(done <-chan struct{}) {
 			h.published(m)
 		case <-ticker.C:
 			h.askSilent(time.Now())
+			h.endLost()
 		case <-done:
 			return
 		}
@@ -244,4 +256,42 @@ func (h *Hub) askLast(p messages.Partition, agents []messages.AgentID) {
 	for i, a := range agents {
 		h.each(a, func(f *feed) { f.push(item{reached: last[i]}) })
 	}
+}
+
+// Streaming notes the answers of an agent of this node that endpoints stream to callers which must be told
+// if the endpoint is gone.
+func (h *Hub) Streaming(a messages.AgentID, streams map[string]messages.Stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for input, s := range h.streams[a] {
+		if _, open := streams[input]; !open && !h.nodes.isAlive(s.Node) {
+			h.endLostStream(a, input, s)
+		}
+	}
+	if h.streams[a] = streams; len(streams) == 0 {
+		delete(h.streams, a)
+	}
+}
+
+// endLost ends the streams of endpoints that are gone. Their callers would wait for ever: a stream of the
+// agent protocol has no other sign of that than silence.
+func (h *Hub) endLost() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a, streams := range h.streams {
+		for input, s := range streams {
+			if h.isLocal(a) && !h.nodes.isAlive(s.Node) { // a node that is cut off knows of no other
+				delete(streams, input)
+				h.endLostStream(a, input, s)
+			}
+		}
+	}
+}
+
+func (h *Hub) endLostStream(a messages.AgentID, input string, s messages.Stream) {
+	if err := h.subjects.AllowReply(a.Tenant, s.Reply); err != nil { // once more: it may be older than the rule
+		h.logger.Warn("the stream of a lost endpoint could not be ended", "subject", s.Reply, "error", err)
+		return
+	}
+	h.publishKept(failure(s.Reply, messages.Refuse(messages.Unavailable, "the node that streamed this answer is gone; the turn goes on: ask again with id %q, or read the agent's history", input)), nats.NewMsg(s.Reply))
 }

@@ -48,6 +48,9 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, offers: g.offers(a, to),
 	}
 	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: in.CommandType(), ID: in.ID, Endpoint: messages.EndpointPrompt}.From(personOf(r))}
+	if !to.attentive {
+		d.Cause.Stream = &messages.Stream{Node: g.Self, Reply: r.Reply}
+	}
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	later := in.Scheduled() // nothing comes of it now
 	streams := g.begin(func() {

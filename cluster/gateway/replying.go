@@ -87,11 +87,16 @@ func (r *replying) end(last *nats.Msg) {
 
 // fail ends the reply with an error, in the headers that NATS services use.
 func (r *replying) fail(why *messages.Error) {
-	msg := nats.NewMsg(r.to)
+	r.end(failure(r.to, why))
+}
+
+// failure returns the message by which a reply fails.
+func failure(to string, why *messages.Error) *nats.Msg {
+	msg := nats.NewMsg(to)
 	msg.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(why.Code.Status()))
 	msg.Header.Set(micro.ErrorHeader, messages.OneLine(why.Message))
 	msg.Header.Set(messages.HeaderCode, string(why.Code))
-	r.end(msg)
+	return msg
 }
 
 // alive makes a message that says how many were numbered so far; without header if the

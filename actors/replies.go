@@ -18,8 +18,8 @@ type replies struct {
 	// Scheduled reports that the newest frame has a fact for the sender of an input that is to
 	// come later.
 	Scheduled bool `json:"scheduled"`
-	// Streams are the answers that endpoints stream to callers that must be told if the
-	// endpoint is gone, by input id.
+	// Streams are the answers that endpoints stream to callers which cannot notice by
+	// themselves that the endpoint is gone, by input id.
 	Streams map[string]messages.Stream `json:"streams,omitempty"`
 	// streaming reports that Streams has changed since the observer was notified.
 	streaming bool

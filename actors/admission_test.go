@@ -94,9 +94,9 @@ func TestBacklogIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := actorstest.New(t, nil)
-				log := gatedAppends{newGated(s.Log(), func(a messages.AgentID) bool { return a == ada })}
+				log := gatedAppends{newGated(s.Store(), func(a messages.AgentID) bool { return a == ada })}
 				cfg := config(echo())
-				cfg.Log = log
+				cfg.Store.Log = log
 				node := s.Start(cfg)
 				defer end(node)
 				var answers []func() messages.Answer
@@ -126,7 +126,7 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestStalledAgentRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &full{Log: memlog.New()}
-		s := actorstest.New(t, log)
+		s := actorstest.New(t, &eventlog.Store{Log: log})
 		node := s.Start(config(echo()))
 		defer end(node)
 		log.is.Store(true)
@@ -163,7 +163,7 @@ func ofPartition(p messages.Partition, n int) (list []messages.AgentID) {
 func TestActivationsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newGated(memlog.New(), func(a messages.AgentID) bool { return a != ada })
-		s := actorstest.New(t, log)
+		s := actorstest.New(t, &eventlog.Store{Log: log})
 		node := s.Start(config(echo()))
 		defer end(node)
 		node.Must(ada, say("u1", "hello"))
@@ -207,7 +207,7 @@ func TestActivationsAreBounded(t *testing.T) {
 func TestHeldCommandsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newGated(memlog.New(), func(messages.AgentID) bool { return true })
-		node := actorstest.New(t, log).Start(config(echo()))
+		node := actorstest.New(t, &eventlog.Store{Log: log}).Start(config(echo()))
 		agents := ofPartition(0, 13)
 		var answers []func() messages.Answer
 		for _, a := range agents[:8] { // these hold the tokens
@@ -239,7 +239,7 @@ func TestStalledActivationsReleaseTokens(t *testing.T) {
 		}
 		s := actorstest.New(t, nil)
 		cfg := config(echo())
-		cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 			if fails[e.Agent] {
 				return errFull
 			}

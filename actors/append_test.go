@@ -29,7 +29,7 @@ func (l *slow) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, err
 func TestOutcomesShareAFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &slow{Log: memlog.New(), next: make(chan struct{})}
-		s := actorstest.New(t, log)
+		s := actorstest.New(t, &eventlog.Store{Log: log})
 		finish := make(chan struct{})
 		work := toolOf("work", tool.ReadOnly, func(context.Context) (string, error) { <-finish; return "done", nil })
 		model := scripted.New(scripted.Ask(call("c1", "work"), call("c2", "work"), call("c3", "work")), scripted.Say("done"))
@@ -62,7 +62,7 @@ func TestOutcomesShareAFrame(t *testing.T) {
 func TestAppendIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &full{Log: memlog.New()}
-		s := actorstest.New(t, log)
+		s := actorstest.New(t, &eventlog.Store{Log: log})
 		model := echo()
 		node := s.Start(config(model))
 		log.is.Store(true)
@@ -110,7 +110,7 @@ func TestCutOffIsNoOutcome(t *testing.T) { // A21
 // A partition that stops cancels the effects of an agent whose append is in flight.
 func TestEffectsAreCancelledDuringAnAppend(t *testing.T) {
 	log := &slow{Log: memlog.New(), next: make(chan struct{})}
-	s := actorstest.New(t, log)
+	s := actorstest.New(t, &eventlog.Store{Log: log})
 	began, cancelled := make(chan struct{}), make(chan struct{})
 	work := toolOf("work", tool.ReadOnly, func(ctx context.Context) (string, error) {
 		close(began)

@@ -15,16 +15,13 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/turn"
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// faultySnapshots is a log that keeps every snapshot that was ever stored in it, removed or
+// faultySnapshots keeps every snapshot that was ever stored in it, removed or
 // not. A read returns one of them at random, or a damaged one, none, or an error, as dice
 // decides.
 type faultySnapshots struct {
-	eventlog.Log
-
 	mu   sync.Mutex
 	dice *rand.Rand
 	kept map[messages.AgentID]map[string][][]byte
@@ -37,8 +34,8 @@ type faultySnapshots struct {
 	tidy  bool
 }
 
-func newFaultySnapshots(log eventlog.Log, dice *rand.Rand) *faultySnapshots {
-	return &faultySnapshots{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]left), given: make(map[string]int)}
+func newFaultySnapshots(dice *rand.Rand) *faultySnapshots {
+	return &faultySnapshots{dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]left), given: make(map[string]int)}
 }
 
 var errSnapshot = errors.New("injected snapshot failure")
@@ -99,7 +96,7 @@ type puts struct{}
 
 // PutSnapshot stores a snapshot under a context that names the host.
 func (h *host) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
-	return h.Log.PutSnapshot(context.WithValue(ctx, puts{}, h), a, name, snapshot)
+	return h.Store.PutSnapshot(context.WithValue(ctx, puts{}, h), a, name, snapshot)
 }
 
 // left is a snapshot that was not removed.
@@ -128,26 +125,23 @@ func (k *faultySnapshots) ListSnapshots(_ context.Context, a messages.AgentID) (
 	return slices.Sorted(maps.Keys(k.held[a])), nil
 }
 
-// Extent returns the extent of the log with the count of snapshots stored here.
-func (k *faultySnapshots) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
-	upto, err := k.Log.Extent(ctx, a)
+// LastSnapshot returns the count of snapshots stored here.
+func (k *faultySnapshots) LastSnapshot(context.Context, messages.AgentID) (uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	upto.Snapshots = k.count
-	return upto, err
+	return k.count, nil
 }
 
-// PurgeUpto removes an agent's snapshots up to an extent, or fails. Reads may still return
-// removed ones: a purge does not fence.
-func (k *faultySnapshots) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+// RemoveSnapshots removes an agent's snapshots, or fails. Reads may still return removed ones:
+// a purge does not fence.
+func (k *faultySnapshots) RemoveSnapshots(_ context.Context, a messages.AgentID, upto uint64) error {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if !k.tidy && k.dice.IntN(10) == 0 {
-		k.mu.Unlock()
 		return errSnapshot
 	}
-	maps.DeleteFunc(k.held[a], func(_ string, l left) bool { return l.at <= upto.Snapshots })
-	k.mu.Unlock()
-	return k.Log.PurgeUpto(ctx, a, upto)
+	maps.DeleteFunc(k.held[a], func(_ string, l left) bool { return l.at <= upto })
+	return nil
 }
 
 // Snapshot returns one of the stored snapshots, or a fault.

@@ -33,7 +33,7 @@ type blobs struct {
 func (s *blobs) put(ctx context.Context, a messages.AgentID, epoch messages.Epoch, r io.ReadSeeker) (stored *messages.Blob, err error) {
 	defer s.rt.writers.begin(a)()
 	err = s.rt.retry(ctx, func() error {
-		b, err := s.rt.log.PutBlob(ctx, a, r)
+		b, err := s.rt.store.PutBlob(ctx, a, r)
 		if stored = &b; err == nil {
 			return nil
 		}
@@ -122,7 +122,7 @@ func (s *blobs) read(ctx context.Context, a messages.AgentID, b messages.Blob, m
 	if err := memory.Of(ctx).Add(ctx, int(min(b.Size, int64(most)))); err != nil {
 		return "", err
 	}
-	r, err := s.rt.log.Blob(ctx, a, b)
+	r, err := s.rt.store.Blob(ctx, a, b)
 	if err != nil {
 		return "", err
 	}
@@ -195,7 +195,7 @@ func (s *blobs) unreadable(ctx context.Context, a messages.AgentID, b messages.B
 func (s *blobs) namedBy(ctx context.Context, a messages.AgentID, b messages.Blob) (where string, deleted bool) {
 	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
-	for rec, err := range s.rt.log.Read(ctx, a, 0) {
+	for rec, err := range s.rt.store.Read(ctx, a, 0) {
 		if err != nil {
 			break
 		}
@@ -217,7 +217,7 @@ func (s *blobs) namedBy(ctx context.Context, a messages.AgentID, b messages.Blob
 // copy stores a blob of another agent as one of a, piece by piece. An error of reading it is
 // that of unreadable.
 func (s *blobs) copy(ctx context.Context, a messages.AgentID, epoch messages.Epoch, from messages.AgentID, b messages.Blob) (*messages.Blob, error) {
-	r := &rereader{open: func() (io.ReadCloser, error) { return s.rt.log.Blob(ctx, from, b) }}
+	r := &rereader{open: func() (io.ReadCloser, error) { return s.rt.store.Blob(ctx, from, b) }}
 	defer r.Close()
 	copied, err := s.put(ctx, a, epoch, r)
 	if r.err != nil {

@@ -24,13 +24,13 @@ import (
 
 // blobLog is a log whose blob operations pass through put and get.
 type blobLog struct {
-	eventlog.Log
+	eventlog.Blobs
 	put func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error)
 	get func(messages.Blob) error
 }
 
 func (s *blobLog) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
-	store := func() (messages.Blob, error) { return s.Log.PutBlob(ctx, a, r) }
+	store := func() (messages.Blob, error) { return s.Blobs.PutBlob(ctx, a, r) }
 	if s.put == nil {
 		return store()
 	}
@@ -43,7 +43,7 @@ func (s *blobLog) Blob(ctx context.Context, a messages.AgentID, b messages.Blob)
 			return nil, err
 		}
 	}
-	return s.Log.Blob(ctx, a, b)
+	return s.Blobs.Blob(ctx, a, b)
 }
 
 // many repeats a text until it is too large for a frame.
@@ -55,7 +55,7 @@ func giving(name, text string, runs *atomic.Int32) *tool.Typed[none] {
 
 func blobsOf(t *testing.T, s *actorstest.Stage, a messages.AgentID) (list []messages.Blob) {
 	t.Helper()
-	for b, err := range s.Log().ListBlobs(context.Background(), a) {
+	for b, err := range s.Store().ListBlobs(context.Background(), a) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestCrashAfterBlob(t *testing.T) { // A20, A36
 	cfg := config(model, toolOf("large", tool.Rerun, func(context.Context) (string, error) {
 		return many(fmt.Sprint("run ", runs.Add(1), " ")), nil
 	}))
-	cfg.Log = &blobLog{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+	cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 		b, err := store()
 		once.Do(func() { close(stored); <-ctx.Done() })
 		return b, err
@@ -106,7 +106,7 @@ func TestBlobStoreUnavailable(t *testing.T) { // A30, A36
 	var runs, tries atomic.Int32
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", many("x"), &runs))
-	cfg.Log = &blobLog{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+	cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 		switch tries.Add(1) {
 		case 1:
 			return messages.Blob{}, errors.New("no connection")
@@ -130,7 +130,7 @@ func TestInterruptWhileStoring(t *testing.T) { // A14, A36
 	tried := make(chan struct{}, 100)
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", many("x"), &runs))
-	cfg.Log = &blobLog{Log: s.Log(), put: func(context.Context, func() (messages.Blob, error)) (messages.Blob, error) {
+	cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, put: func(context.Context, func() (messages.Blob, error)) (messages.Blob, error) {
 		tried <- struct{}{}
 		return messages.Blob{}, errors.New("no connection")
 	}}
@@ -151,7 +151,7 @@ func TestInputWhileStoring(t *testing.T) { // A1, A36
 			var once sync.Once
 			s := actorstest.New(t, nil)
 			cfg := config(echo())
-			cfg.Log = &blobLog{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+			cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 				once.Do(func() { close(storing) })
 				select {
 				case <-goOn:
@@ -216,7 +216,7 @@ func TestInputStoreUnavailable(t *testing.T) { // A30, A36
 		var away atomic.Bool
 		away.Store(true)
 		cfg := config(echo())
-		cfg.Log = &blobLog{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+		cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 			if away.Load() {
 				return messages.Blob{}, errors.New("no connection")
 			}
@@ -361,7 +361,7 @@ func TestBlobGone(t *testing.T) { // A29, A36
 					}}}
 				}
 			})
-			cfg.Log = &blobLog{Log: s.Log(), get: func(messages.Blob) error {
+			cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, get: func(messages.Blob) error {
 				if gone.Swap(!c.hooks && gone.Load()) { // with hooks the blob is back before the call itself reads it
 					return c.err
 				}
@@ -392,7 +392,7 @@ func TestBlobUnreadable(t *testing.T) { // A36, A50
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
 	s := actorstest.New(t, nil)
 	cfg := config(model, giving("large", many("x"), &runs))
-	cfg.Log = &blobLog{Log: s.Log(), get: func(messages.Blob) error {
+	cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, get: func(messages.Blob) error {
 		if reads.Add(1) == 1 {
 			return errors.New("no connection")
 		}
@@ -411,7 +411,7 @@ func TestBlobsAreReadOnce(t *testing.T) { // A36
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Ask(call("c2", "large")), scripted.Say("done"), scripted.Say("done"))
 	s := actorstest.New(t, nil)
 	cfg := config(model, giving("large", many("x"), &runs))
-	cfg.Log = &blobLog{Log: s.Log(), get: func(messages.Blob) error { reads.Add(1); return nil }}
+	cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, get: func(messages.Blob) error { reads.Add(1); return nil }}
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "go"))
 	s.Until(ada, "turn.completed")

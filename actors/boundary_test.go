@@ -176,9 +176,9 @@ func (e ending) same(t *testing.T, b bomb, got ending) {
 
 // play plays the story with a fault, if there is one, and returns its ending.
 func (s *tale) play(b bomb) ending {
-	log := &mined{Log: s.stage.Log(), bomb: b, boom: make(chan struct{})}
+	log := &mined{Log: s.stage.Store().Log, bomb: b, boom: make(chan struct{})}
 	cfg := s.config()
-	cfg.Log = log
+	cfg.Store.Log = log
 	node := s.stage.Start(cfg)
 	boom, over := log.boom, false
 	for limit := time.After(s.pace.limit); !s.t.Failed(); {

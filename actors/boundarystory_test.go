@@ -17,7 +17,6 @@ import (
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
-	"github.com/reprise-dev/reprise/eventlog/memlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
@@ -65,14 +64,14 @@ type scene struct {
 	below bool
 }
 
-func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
+func newTale(t *testing.T, store *eventlog.Store, key string, p pace) *tale {
 	a := actorstest.Agent("test", key)
 	var kept *faultySnapshots
-	if log == nil {
-		kept = newFaultySnapshots(memlog.New(), rand.New(rand.NewPCG(uint64(len(key)), uint64(key[len(key)-1]))))
-		log = kept
+	if store == nil {
+		kept = newFaultySnapshots(rand.New(rand.NewPCG(uint64(len(key)), uint64(key[len(key)-1]))))
+		store = &eventlog.Store{Snapshots: kept}
 	}
-	return &tale{t: t, pace: p, stage: actorstest.New(t, log), snapshots: kept, agent: a, runs: make(map[string]int), view: newView(a), scenes: scenes()}
+	return &tale{t: t, pace: p, stage: actorstest.New(t, store), snapshots: kept, agent: a, runs: make(map[string]int), view: newView(a), scenes: scenes()}
 }
 
 func idle(s *turn.State) bool { return s.Turn == nil }
@@ -536,8 +535,8 @@ func (s *tale) ends(a messages.AgentID) (lines []string) {
 	return lines
 }
 
-// openNATS opens a log on a NATS server of its own.
-func openNATS(t *testing.T) eventlog.Log {
+// openNATS opens a store on a NATS server of its own.
+func openNATS(t *testing.T) *eventlog.Store {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
@@ -556,5 +555,6 @@ func openNATS(t *testing.T) eventlog.Log {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return log
+	store := log.Store()
+	return &store
 }

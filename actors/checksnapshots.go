@@ -35,7 +35,7 @@ func CheckSnapshots(log snapshotLog) doctor.Check {
 		}
 		f.Remedy = "it is a cache: doctor --repair removes it, and it is made again of the log; an agent in memory keeps what it has until it leaves memory"
 		if o.Repair {
-			if err := log.RemoveSnapshots(ctx, s.Agent); err != nil {
+			if err := log.RemoveSnapshots(ctx, s.Agent, eventlog.All); err != nil {
 				return err
 			}
 			f.Repaired, f.Remedy = true, ""

@@ -203,9 +203,9 @@ func (l *blockedAgent) Append(ctx context.Context, e eventlog.Entry) (eventlog.T
 func TestContradictedBelow(t *testing.T) { // A45
 	f := new(family)
 	s := actorstest.New(t, nil)
-	log := &blockedAgent{Log: s.Log()}
+	log := &blockedAgent{Log: s.Store().Log}
 	cfg := f.config()
-	cfg.Log = log
+	cfg.Store.Log = log
 	node := s.Start(cfg)
 	node.Must(root, say("u1", "pay it"))
 	s.Until(root, "turn.paused")
@@ -415,7 +415,7 @@ func TestArgumentsOfAChild(t *testing.T) {
 // TestDefinitionsWithChildren holds that definitions that cannot work are rejected.
 func TestDefinitionsWithChildren(t *testing.T) {
 	def := actors.Definition{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("gone", "asks nobody")}}
-	cfg := actors.Config{Log: actorstest.New(t, nil).Log(), Providers: providers.Set{"scripted": echo()}, Definitions: []actors.Definition{def}}
+	cfg := actors.Config{Store: actorstest.New(t, nil).Store(), Providers: providers.Set{"scripted": echo()}, Definitions: []actors.Definition{def}}
 	if _, err := actors.NewRuntime(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), `kind "gone", which is not defined`) {
 		t.Errorf("an undefined kind: got error %v, want one that names it", err)
 	}
@@ -447,9 +447,9 @@ func TestEveryBoundaryOfAFamily(t *testing.T) { // A24, A45, A71
 // play plays the story with a fault and returns the number of frames.
 func (f *family) play(t *testing.T, b bomb) int {
 	s := actorstest.New(t, nil)
-	log := &mined{Log: s.Log(), bomb: b, boom: make(chan struct{})}
+	log := &mined{Log: s.Store().Log, bomb: b, boom: make(chan struct{})}
 	cfg := f.config()
-	cfg.Log = log
+	cfg.Store.Log = log
 	node := s.Start(cfg)
 	boom := log.boom
 	commands := []messages.Command{say("u1", "pay it"), messages.Approve{ID: "a1", Call: "c1", Reason: "fine"}}
@@ -577,14 +577,14 @@ func TestLargeAnswerOfAChildStoredSlowly(t *testing.T) { // A36, A70
 				{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("helper", "helps")}},
 				{Kind: "helper", Model: "scripted/m"},
 			},
-			Log: &blobLog{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+			Store: eventlog.Store{Blobs: &blobLog{Blobs: s.Store().Blobs, put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 				select {
 				case <-time.After(15 * time.Second):
 					return store()
 				case <-ctx.Done():
 					return messages.Blob{}, ctx.Err()
 				}
-			}},
+			}}},
 		})
 		defer end(node)
 		node.Must(ada, say("u1", "go"))

@@ -29,7 +29,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	if err == nil {
 		entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
 		entry.Summary.Replies = len(owed)+len(a.replies.Streams) > 0
-		tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) {
+		tail, err = eventlog.Commit(a.ctx, a.rt.store, entry, stalls(func(err error) {
 			a.stalled(sender, err)
 			sender = nil
 		}))

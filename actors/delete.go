@@ -97,7 +97,10 @@ func (rt *Runtime) extent(ctx context.Context, id messages.AgentID) (upto messag
 	if err := rt.writers.wait(ctx, id); err != nil {
 		return upto, err
 	}
-	upto, err = rt.log.Extent(ctx, id)
+	if upto.Blobs, err = rt.store.LastBlob(ctx, id); err != nil {
+		return upto, err
+	}
+	upto.Snapshots, err = rt.store.LastSnapshot(ctx, id)
 	if err == nil && rt.purger != nil {
 		upto.DeadLetters, err = rt.purger.Extent(ctx)
 	}
@@ -129,7 +132,10 @@ func (a *agent) removed(cause messages.Cause, bare bool) {
 // remove removes what was stored beside the log up to upto, and the key. Doing it again
 // changes nothing.
 func (a *agent) remove(upto messages.Extent) error {
-	err := a.rt.log.PurgeUpto(a.ctx, a.id, upto)
+	err := a.rt.store.RemoveSnapshots(a.ctx, a.id, upto.Snapshots)
+	if err == nil {
+		err = a.rt.store.RemoveBlobs(a.ctx, a.id, upto.Blobs)
+	}
 	if err == nil && a.rt.purger != nil {
 		err = a.rt.purger.Purge(a.ctx, a.id, upto.DeadLetters, a.mine)
 	}
@@ -138,7 +144,7 @@ func (a *agent) remove(upto messages.Extent) error {
 
 // mine reports whether the newest frame is still the one that this owner knows.
 func (a *agent) mine(ctx context.Context) (bool, error) {
-	tail, err := a.rt.log.Tail(ctx, a.id)
+	tail, err := a.rt.store.Tail(ctx, a.id)
 	return tail.Frame == a.tail.Frame, err
 }
 
@@ -170,7 +176,7 @@ func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
 	defer cancel()
 	upto, err := a.rt.extent(ctx, a.id)
 	if err == nil {
-		a.tail, err = a.rt.log.TailByHead(ctx, a.id)
+		a.tail, err = a.rt.store.TailByHead(ctx, a.id)
 	}
 	if err == nil {
 		err = a.appendTombstone(ctx, d.cause(), messages.AgentDeleted{Reason: d.Command.(messages.Delete).Reason, Upto: upto})
@@ -196,7 +202,7 @@ func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
 // purge removes the log before the tombstone, which is the newest frame. If messages stay there
 // that cannot be read, the log drops that frame, too: another tombstone is appended.
 func (a *agent) purge(ctx context.Context, cause messages.Cause) error {
-	err := a.rt.log.Purge(ctx, a.id, a.newest)
+	err := a.rt.store.Purge(ctx, a.id, a.newest)
 	if errors.Is(err, eventlog.ErrStays) {
 		del := a.state.Life.Deleted
 		return a.appendTombstone(ctx, cause, messages.AgentDeleted{Reason: del.Reason, Upto: del.Upto})
@@ -213,7 +219,7 @@ func (a *agent) appendTombstone(ctx context.Context, cause messages.Cause, ev me
 	if err != nil {
 		return err
 	}
-	tail, err := eventlog.Commit(ctx, a.rt.log, eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&state)})
+	tail, err := eventlog.Commit(ctx, a.rt.store, eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&state)})
 	if err != nil {
 		return err
 	}
@@ -224,10 +230,10 @@ func (a *agent) appendTombstone(ctx context.Context, cause messages.Cause, ev me
 // purgeDeleted removes what lies before a tombstone that is the agent's newest frame, and reports
 // whether it did: damage before that does not matter.
 func (rt *Runtime) purgeDeleted(ctx context.Context, id messages.AgentID) bool {
-	tail, err := rt.log.TailByHead(ctx, id)
+	tail, err := rt.store.TailByHead(ctx, id)
 	if err != nil {
 		return false
 	}
-	rec, err := rt.log.FrameAt(ctx, id, tail.Seq)
-	return err == nil && eventlog.Ends(rec.Frame) && rt.log.Purge(ctx, id, tail.Seq) == nil
+	rec, err := rt.store.FrameAt(ctx, id, tail.Seq)
+	return err == nil && eventlog.Ends(rec.Frame) && rt.store.Purge(ctx, id, tail.Seq) == nil
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // kept returns the types of the events that a log holds of an agent.
-func kept(t *testing.T, log eventlog.Log, a messages.AgentID) (types []string) {
+func kept(t *testing.T, log eventlog.Store, a messages.AgentID) (types []string) {
 	t.Helper()
 	for rec, err := range log.Read(context.Background(), a, 0) {
 		if err != nil {
@@ -37,7 +37,19 @@ func kept(t *testing.T, log eventlog.Log, a messages.AgentID) (types []string) {
 }
 
 // wantNothing checks that nothing is stored of an agent but its tombstone.
-func wantNothing(t *testing.T, log eventlog.Log, a messages.AgentID) {
+// extent returns how far what is stored of an agent beside its log goes.
+func extent(t *testing.T, store eventlog.Store, a messages.AgentID) (upto messages.Extent) {
+	t.Helper()
+	var errs [2]error
+	upto.Blobs, errs[0] = store.LastBlob(t.Context(), a)
+	upto.Snapshots, errs[1] = store.LastSnapshot(t.Context(), a)
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return upto
+}
+
+func wantNothing(t *testing.T, log eventlog.Store, a messages.AgentID) {
 	t.Helper()
 	types := slices.DeleteFunc(kept(t, log, a), func(e string) bool { return e == "agent.activated" })
 	if got := strings.Join(types, " "); got != "agent.deleted" {
@@ -52,7 +64,7 @@ func wantNothing(t *testing.T, log eventlog.Log, a messages.AgentID) {
 }
 
 // keep stores a blob and a snapshot of an agent.
-func keep(t *testing.T, log eventlog.Log, a messages.AgentID) {
+func keep(t *testing.T, log eventlog.Store, a messages.AgentID) {
 	t.Helper()
 	if _, err := log.PutBlob(context.Background(), a, strings.NewReader("large "+a.Key)); err != nil {
 		t.Fatal(err)
@@ -71,8 +83,8 @@ func TestDelete(t *testing.T) { // A108
 	node.Must(ada, say("u1", "hi"))
 	s.Until(ada, "turn.completed")
 	s.Until(bob, "turn.completed")
-	keep(t, s.Log(), ada)
-	keep(t, s.Log(), bob)
+	keep(t, s.Store(), ada)
+	keep(t, s.Store(), bob)
 	for i := range 70 { // more than the state keeps
 		node.Must(ada, messages.Resume{ID: fmt.Sprint("r", i)})
 	}
@@ -82,7 +94,7 @@ func TestDelete(t *testing.T) { // A108
 	answer := node.Must(ada, messages.Delete{ID: "d1", Reason: "she asked for it"})
 	all := s.Events(ada)
 	ends(t, all)
-	wantNothing(t, s.Log(), ada)
+	wantNothing(t, s.Store(), ada)
 	if answer.Turn == "" || answer.Turn != actorstest.Of[messages.TurnAborted](all)[0].Turn {
 		t.Errorf("got answer %+v, want one with the aborted turn", answer)
 	}
@@ -101,11 +113,11 @@ func TestDelete(t *testing.T) { // A108
 	}
 	s.Until(ada, "turn.completed", 2)
 	wantItems(t, model.Requests()[len(model.Requests())-1], "user who am I?")
-	if types := kept(t, s.Log(), bob); types[0] != "agent.created" {
+	if types := kept(t, s.Store(), bob); types[0] != "agent.created" {
 		t.Errorf("the other agent: got %s as its first event, want agent.created", types[0])
 	}
 	if blobs := slices.Collect(func(yield func(messages.Blob) bool) {
-		for b := range s.Log().ListBlobs(context.Background(), bob) {
+		for b := range s.Store().ListBlobs(context.Background(), bob) {
 			yield(b)
 		}
 	}); len(blobs) != 1 {
@@ -120,27 +132,24 @@ func TestDeleteInterrupted(t *testing.T) { // A108
 		s := actorstest.New(t, nil)
 		s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.InputAccepted{Input: "u1", Content: messages.TextContent("hi"), Disposition: messages.Queued})
 		s.Given(ada, messages.InputDropped{Input: "u1", By: "delete"})
-		keep(t, s.Log(), ada)
+		keep(t, s.Store(), ada)
 		node := s.Start(config(echo()))
 		if a := node.Must(ada, messages.Delete{ID: "d1"}); a.Duplicate {
 			t.Errorf("the delete again: got %+v, want no duplicate", a)
 		}
-		wantNothing(t, s.Log(), ada)
+		wantNothing(t, s.Store(), ada)
 	})
 	t.Run("before the removal", func(t *testing.T) {
 		s := actorstest.New(t, nil)
 		s.Given(ada, messages.AgentCreated{Agent: ada.Full()})
-		keep(t, s.Log(), ada)
-		upto, err := s.Log().Extent(t.Context(), ada)
-		if err != nil {
-			t.Fatal(err)
-		}
+		keep(t, s.Store(), ada)
+		upto := extent(t, s.Store(), ada)
 		s.Given(ada, messages.AgentDeleted{Upto: upto})
 		node := s.Start(config(echo()))
 		if a := node.Activate(ada); a.Err != nil {
 			t.Fatal(a.Err)
 		}
-		wantNothing(t, s.Log(), ada)
+		wantNothing(t, s.Store(), ada)
 		if a := node.Must(ada, say("u1", "hi")); a.Duplicate {
 			t.Errorf("an id from before the delete: got %+v, want a new input", a)
 		}
@@ -185,23 +194,23 @@ func (f fences) Fenced(a messages.AgentID, _ messages.Epoch) {
 
 func TestDeleteTakenOver(t *testing.T) { // A108
 	s := actorstest.New(t, nil)
-	log := &held{s.Log(), make(chan struct{}), make(chan struct{})}
+	log := &held{s.Store().Log, make(chan struct{}), make(chan struct{})}
 	cfg, replaced := config(echo()), make(fences, 1)
-	cfg.Log, cfg.Observer = log, replaced
+	cfg.Store.Log, cfg.Observer = log, replaced
 	first := s.Start(cfg)
 	first.Must(ada, say("u1", "a secret"))
 	s.Until(ada, "turn.completed")
-	keep(t, s.Log(), ada)
+	keep(t, s.Store(), ada)
 	deleting := first.Ask(ada, messages.Delete{ID: "d1"})
 	<-log.reached
 	second := s.Start(config(echo()))
 	if a := second.Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	wantNothing(t, s.Log(), ada)
+	wantNothing(t, s.Store(), ada)
 	second.Must(ada, say("u1", "hello"))
 	s.Until(ada, "turn.completed", 2)
-	keep(t, s.Log(), ada) // of the agent after the delete
+	keep(t, s.Store(), ada) // of the agent after the delete
 	end := len(s.Entries(ada))
 	close(log.free) // the first owner continues its delete
 	_ = deleting()
@@ -213,12 +222,12 @@ func TestDeleteTakenOver(t *testing.T) { // A108
 		t.Errorf("got entries by a stale owner: %v", s.Types(ada))
 	}
 	var blobs int
-	for _, err := range s.Log().ListBlobs(context.Background(), ada) {
+	for _, err := range s.Store().ListBlobs(context.Background(), ada) {
 		if blobs++; err != nil {
 			t.Fatal(err)
 		}
 	}
-	if names, _ := s.Log().ListSnapshots(context.Background(), ada); blobs != 1 || len(names) == 0 {
+	if names, _ := s.Store().ListSnapshots(context.Background(), ada); blobs != 1 || len(names) == 0 {
 		t.Errorf("after the delete by a stale owner: got %d blobs and snapshots %v, want 1 and some", blobs, names)
 	}
 }
@@ -241,7 +250,7 @@ func (l *failing) Purge(ctx context.Context, a messages.AgentID, before uint64) 
 func TestDeleteTriesAgain(t *testing.T) { // A108
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
-	cfg.Log = &failing{s.Log(), 2}
+	cfg.Store.Log = &failing{s.Store().Log, 2}
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "hi"))
 	s.Until(ada, "turn.completed")
@@ -258,13 +267,13 @@ func TestDeleteTriesAgain(t *testing.T) { // A108
 	if !done {
 		t.Error("got no success after 1000 attempts")
 	}
-	wantNothing(t, s.Log(), ada)
+	wantNothing(t, s.Store(), ada)
 }
 
 // slowStore is a log that blocks each snapshot until let is closed, stores it, and returns
 // err.
 type slowStore struct {
-	eventlog.Log
+	eventlog.Snapshots
 	err      error
 	put, let chan struct{}
 }
@@ -272,7 +281,7 @@ type slowStore struct {
 func (l *slowStore) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
 	l.put <- struct{}{}
 	<-l.let
-	return errors.Join(l.Log.PutSnapshot(ctx, a, name, b), l.err)
+	return errors.Join(l.Snapshots.PutSnapshot(ctx, a, name, b), l.err)
 }
 
 // An owner stores a snapshot so slowly that another owner takes over meanwhile. If the agent
@@ -285,9 +294,9 @@ func TestSnapshotOfADeposedOwner(t *testing.T) { // A27, A108
 	}{{true, nil}, {true, context.DeadlineExceeded}, {false, nil}, {false, context.DeadlineExceeded}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := actorstest.New(t, nil)
-			slow := &slowStore{Log: s.Log(), err: c.err, put: make(chan struct{}, 9), let: make(chan struct{})}
+			slow := &slowStore{Snapshots: s.Store().Snapshots, err: c.err, put: make(chan struct{}, 9), let: make(chan struct{})}
 			cfg := config(echo())
-			cfg.Log, cfg.SnapshotEvery = slow, 1
+			cfg.Store.Snapshots, cfg.SnapshotEvery = slow, 1
 			first := s.Start(cfg)
 			first.Must(ada, say("u1", "a secret"))
 			<-slow.put
@@ -298,12 +307,12 @@ func TestSnapshotOfADeposedOwner(t *testing.T) { // A27, A108
 			} else {
 				next.Must(ada, say("u2", "and again"))
 				s.Until(ada, "turn.completed", 2)
-				keep(t, s.Log(), ada)
+				keep(t, s.Store(), ada)
 			}
 			close(slow.let)
 			<-time.After(2 * actors.DefaultLease)
 			synctest.Wait()
-			names, err := s.Log().ListSnapshots(t.Context(), ada)
+			names, err := s.Store().ListSnapshots(t.Context(), ada)
 			if left := slices.Contains(names, "left"); left == c.deleted || c.deleted && len(names) > 0 || err != nil {
 				t.Errorf("deleted %v, storing returned %v: got snapshots %v and error %v, want none exactly if the agent was deleted", c.deleted, c.err, names, err)
 			}
@@ -322,17 +331,17 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "hello"))
 	examine := func(o doctor.Options) (found []doctor.Finding) {
-		tail, err := s.Log().Tail(t.Context(), ada)
+		tail, err := s.Store().Tail(t.Context(), ada)
 		if err == nil {
 			subject := doctor.Subject{Agent: ada, Tail: tail, Summary: eventlog.Summary{Phase: eventlog.Gone}}
-			err = actors.CheckSnapshots(s.Log())(t.Context(), subject, o, func(f doctor.Finding) { found = append(found, f) })
+			err = actors.CheckSnapshots(s.Store())(t.Context(), subject, o, func(f doctor.Finding) { found = append(found, f) })
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		return found
 	}
-	keep(t, s.Log(), ada)
+	keep(t, s.Store(), ada)
 	if found := examine(doctor.Options{Repair: true}); found != nil {
 		t.Errorf("an agent that is not deleted: got findings %+v, want none", found)
 	}
@@ -340,7 +349,7 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 	if found := examine(doctor.Options{}); found != nil {
 		t.Errorf("a deleted agent without snapshots: got findings %+v, want none", found)
 	}
-	keep(t, s.Log(), ada)
+	keep(t, s.Store(), ada)
 	if found := examine(doctor.Options{}); len(found) != 1 || found[0].Status != doctor.Fail || !strings.Contains(found[0].Detail, "left") {
 		t.Errorf("a deleted agent with a snapshot: got findings %+v, want one that names it", found)
 	}
@@ -351,24 +360,24 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 
 // slowSnapshots is a log that blocks the first snapshot until free is closed.
 type slowSnapshots struct {
-	eventlog.Log
+	eventlog.Snapshots
 	once          sync.Once
 	reached, free chan struct{}
 }
 
 func (l *slowSnapshots) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
 	l.once.Do(func() { close(l.reached); <-l.free })
-	return l.Log.PutSnapshot(ctx, a, name, b)
+	return l.Snapshots.PutSnapshot(ctx, a, name, b)
 }
 
 // A snapshot that is being stored when the tombstone is appended has no effect on later
 // events.
 func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
 	s := actorstest.New(t, nil)
-	log := &slowSnapshots{Log: s.Log(), reached: make(chan struct{}), free: make(chan struct{})}
+	log := &slowSnapshots{Snapshots: s.Store().Snapshots, reached: make(chan struct{}), free: make(chan struct{})}
 	var logged lockedBuffer
 	cfg := config(echo())
-	cfg.Log, cfg.SnapshotEvery, cfg.Logger = log, 1, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelError}))
+	cfg.Store.Snapshots, cfg.SnapshotEvery, cfg.Logger = log, 1, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelError}))
 	node := s.Start(cfg)
 	node.Must(ada, patch(0))
 	<-log.reached
@@ -377,7 +386,7 @@ func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
 	if a := deleted(); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	wantNothing(t, s.Log(), ada)
+	wantNothing(t, s.Store(), ada)
 	if a := node.Must(ada, patch(0)); a.Duplicate {
 		t.Errorf("an id from before the delete: got %+v, want a new event", a)
 	}
@@ -409,12 +418,12 @@ func TestDeletedLeavesNoSnapshot(t *testing.T) { // A27, A108
 					}
 				}
 				leave()
-				wantNothing(t, s.Log(), ada)
+				wantNothing(t, s.Store(), ada)
 				for i := range 40 { // a new agent under the same key
 					node.Must(ada, patch(i))
 				}
 				leave()
-				if names, err := s.Log().ListSnapshots(t.Context(), ada); len(names) == 0 || err != nil {
+				if names, err := s.Store().ListSnapshots(t.Context(), ada); len(names) == 0 || err != nil {
 					t.Errorf("the new agent: got snapshots %v and error %v, want some", names, err)
 				}
 				end(node)
@@ -441,13 +450,13 @@ func TestFormerOwnerLeavesNoSnapshot(t *testing.T) { // A27, A108
 		owner := s.Start(cfg)
 		owner.Must(ada, messages.Delete{ID: "d1"})
 		synctest.Wait()
-		wantNothing(t, s.Log(), ada)
+		wantNothing(t, s.Store(), ada)
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if n := former.Runtime().InMemory(); n != 0 {
 			t.Fatalf("got %d agents in memory, want 0", n)
 		}
-		wantNothing(t, s.Log(), ada)
+		wantNothing(t, s.Store(), ada)
 		end(owner)
 		end(former)
 	})
@@ -472,9 +481,9 @@ func (l *slowFrames) Read(ctx context.Context, a messages.AgentID, from messages
 // its place.
 func TestFirstAnswerIsPurged(t *testing.T) { // A8, A108
 	s := actorstest.New(t, nil)
-	log := &slowFrames{s.Log(), make(chan struct{}), make(chan struct{})}
+	log := &slowFrames{s.Store(), make(chan struct{}), make(chan struct{})}
 	cfg := config(echo())
-	cfg.Log = log
+	cfg.Store.Log = log
 	node := s.Start(cfg)
 	for n, id := range []string{"d1", "d2"} {
 		node.Must(ada, say("u1", "hi"))
@@ -515,9 +524,9 @@ func (b *lockedBuffer) String() string {
 func TestDeleteDamaged(t *testing.T) { // A29, A108
 	s := actorstest.New(t, nil)
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.StatePatched{Patch: []byte(`{}`)})
-	keep(t, s.Log(), ada)
+	keep(t, s.Store(), ada)
 	cfg := config(echo())
-	cfg.Log = &flipped{Log: s.Log()}
+	cfg.Store.Log = &flipped{Log: s.Store().Log}
 	node := s.Start(cfg)
 	wantCode(t, node.Do(ada, say("u1", "hello")), messages.Damaged)
 	deleted := node.Must(ada, messages.Delete{ID: "d1", Reason: "it is damaged"})
@@ -526,7 +535,7 @@ func TestDeleteDamaged(t *testing.T) { // A29, A108
 			break
 		}
 	}
-	wantNothing(t, s.Log(), ada)
+	wantNothing(t, s.Store(), ada)
 	if n := actorstest.Count(s.Events(ada), "agent.deleted"); n != 2 || deleted.N != 4 {
 		t.Errorf("got %d tombstones and the delete at event %d, want 2 and 4", n, deleted.N)
 	}
@@ -564,15 +573,15 @@ func (l *flipped) Purge(ctx context.Context, a messages.AgentID, before uint64) 
 
 // uncertain is a log whose first Extent fails.
 type uncertain struct {
-	eventlog.Log
+	eventlog.Blobs
 	asked atomic.Bool
 }
 
-func (l *uncertain) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
+func (l *uncertain) LastBlob(ctx context.Context, a messages.AgentID) (uint64, error) {
 	if !l.asked.Swap(true) {
-		return messages.Extent{}, errNotNow
+		return 0, errNotNow
 	}
-	return l.Log.Extent(ctx, a)
+	return l.Blobs.LastBlob(ctx, a)
 }
 
 // A delete is cut off after it has ended the turn. Its id is not recorded as processed: the
@@ -581,7 +590,7 @@ func TestDeleteAgain(t *testing.T) { // A108
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.New(scripted.Held(gate, scripted.Say("never"))))
-	cfg.Log = &uncertain{Log: s.Log()}
+	cfg.Store.Blobs = &uncertain{Blobs: s.Store().Blobs}
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "hi"))
 	<-gate.Reached()
@@ -592,7 +601,7 @@ func TestDeleteAgain(t *testing.T) { // A108
 	if a := node.Must(ada, messages.Delete{ID: "d1"}); a.Duplicate {
 		t.Errorf("the delete again: got %+v, want no duplicate", a)
 	}
-	wantNothing(t, s.Log(), ada)
+	wantNothing(t, s.Store(), ada)
 }
 
 // A prompt that its endpoint gave up before the agent was deleted arrives after the delete, as
@@ -611,7 +620,7 @@ func TestCommandPastItsDeadline(t *testing.T) { // A108
 		if a := node.Deliver(prompt); a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "ask again with the same id") {
 			t.Errorf("a prompt past its deadline: got %+v, want Unavailable", a)
 		}
-		wantNothing(t, s.Log(), ada)
+		wantNothing(t, s.Store(), ada)
 		again := *prompt
 		again.Deadline = time.Now().Add(30 * time.Second)
 		if a := node.Deliver(&again); a.Err != nil || a.Duplicate {
@@ -644,7 +653,7 @@ func TestCommandOfAnEarlierLife(t *testing.T) { // A108
 			}
 		}
 		refused("after the deletion")
-		wantNothing(t, s.Log(), ada)
+		wantNothing(t, s.Store(), ada)
 		if a := prompt("u2", "two", time.Now()); a.Err != nil {
 			t.Error(a.Err)
 		}

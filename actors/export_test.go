@@ -66,7 +66,7 @@ func SnapshotBytes(events, log, snapshot int) (written int) {
 // SaveEach stores a snapshot as of each frame of an agent.
 func (r *Runtime) SaveEach(ctx context.Context, a messages.AgentID) error {
 	l := &loading{}
-	for rec, err := range r.log.Read(ctx, a, 0) {
+	for rec, err := range r.store.Read(ctx, a, 0) {
 		if err != nil {
 			return err
 		}

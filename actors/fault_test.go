@@ -11,7 +11,7 @@ import (
 type fault struct{ Name, Func, Old, New string }
 
 // committing is the statement that appends a frame.
-const committing = `tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) { a.stalled(sender, err); sender = nil }))`
+const committing = `tail, err = eventlog.Commit(a.ctx, a.rt.store, entry, stalls(func(err error) { a.stalled(sender, err); sender = nil }))`
 
 // faults are mistakes in the actor that the simulation must find. Faults of the state machine
 // inside it are in the table of package turn.
@@ -25,17 +25,19 @@ var faults = []fault{
 				entry.Expect = lost.Actual
 				f.First, f.Prev, f.PrevDigest, f.Epoch = lost.Actual.Last+1, lost.Actual.Frame, lost.Actual.Digest, lost.Actual.Epoch
 				entry.Bytes, _ = messages.EncodeFrame(entry.Agent, f)
-				tail, err = a.rt.log.Append(a.ctx, entry)
+				tail, err = a.rt.store.Append(a.ctx, entry)
 			}`},
 	{"take an unknown outcome for a stored frame", "(*agent).commit",
 		committing, `_ = stalls
-			if tail, err = a.rt.log.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
+			if tail, err = a.rt.store.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
 				tail, err = entry.Tail(entry.Expect.Seq+1), nil
 			}`},
 	{"answer a delete and leave the log", "(*agent).purge",
-		`a.rt.log.Purge(ctx, a.id, a.newest)`, `a.rt.log.Purge(ctx, a.id, 0)`},
-	{"leave the blobs and snapshots of a deleted agent", "(*agent).remove",
-		`a.rt.log.PurgeUpto(a.ctx, a.id, upto)`, `a.ctx.Err()`},
+		`a.rt.store.Purge(ctx, a.id, a.newest)`, `a.rt.store.Purge(ctx, a.id, 0)`},
+	{"leave the snapshots of a deleted agent", "(*agent).remove",
+		`a.rt.store.RemoveSnapshots(a.ctx, a.id, upto.Snapshots)`, `a.ctx.Err()`},
+	{"leave the blobs of a deleted agent", "(*agent).remove",
+		`a.rt.store.RemoveBlobs(a.ctx, a.id, upto.Blobs)`, `a.ctx.Err()`},
 	{"remove while a write is under way", "(*Runtime).extent",
 		`rt.writers.wait(ctx, id)`, `ctx.Err()`},
 	{"do not repeat the removal after a crash", "(*agent).load",
@@ -63,7 +65,7 @@ var faults = []fault{
 	{"answer a repeated command without its first answer", "(*Runtime).firstAnswer",
 		`projections.AnswerOf(f)`, `messages.Answer{N: f.Last(), Duplicate: projections.AnswerOf(f).Duplicate}`},
 	{"skip an event after a snapshot", "(*Runtime).catchUp",
-		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
+		`rt.store.ReadFrom(ctx, id, l.tail)`, `rt.store.Read(ctx, id, l.tail.Last+2)`},
 	{"leave a snapshot of what is not in the log yet", "(*agent).commit",
 		`tail := a.tail`, `tail := a.tail
 	a.tail.Last = f.Last()
@@ -71,7 +73,7 @@ var faults = []fault{
 	a.tail.Last = f.First - 1`},
 	{"append before the blob is stored", "(*agent).offloadText",
 		`b, err := a.rt.blobs.put(ctx, a.id, a.epoch, strings.NewReader(text))`, `b, err := &messages.Blob{SHA256: messages.DigestOf([]byte(text)), Size: int64(len(text))}, error(nil)
-		go func() { _, _ = a.rt.log.PutBlob(context.WithoutCancel(ctx), a.id, strings.NewReader(text)) }()`},
+		go func() { _, _ = a.rt.store.PutBlob(context.WithoutCancel(ctx), a.id, strings.NewReader(text)) }()`},
 	{"keep the text in the history", "(*agent).offloadText",
 		`return "", b`, `return text, b`},
 	{"show a model only the beginning of a blob", "excerpt",

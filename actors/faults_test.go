@@ -31,7 +31,7 @@ func TestAppendsUnderFaults(t *testing.T) { // A6
 			work := toolOf("work", tool.Pause, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
 			s := actorstest.New(t, nil)
 			cfg := config(scripted.TwoStep("work", "{}"), work)
-			cfg.Log = logtest.NewFaulty(s.Log(), logtest.Plan(seed, 60)...)
+			cfg.Store.Log = logtest.NewFaulty(s.Store(), logtest.Plan(seed, 60)...)
 			node := s.Start(cfg)
 			for i := range 10 {
 				id := fmt.Sprint("u", i)
@@ -75,7 +75,7 @@ func TestSmallLog(t *testing.T) { // A36, A102
 	s := actorstest.New(t, nil)
 	cfg := config(model, large)
 	cfg.MaxFrame = limit
-	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+	cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 		if len(e.Bytes) > limit {
 			t.Errorf("got an append of %d bytes, want at most %d", len(e.Bytes), limit)
 		}
@@ -100,7 +100,7 @@ func TestBehindTooLarge(t *testing.T) {
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
 	var once sync.Once
-	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+	cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 		if len(e.Bytes) < 10<<10 {
 			return nil
 		}
@@ -128,7 +128,7 @@ func TestContinuesAfterFailure(t *testing.T) { // A30
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.New(scripted.Held(gate, scripted.Say("lost")), scripted.Say("lost too"), scripted.Say("hello"), scripted.Say("hello")))
-	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+	cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 		if e.Frame.Cause.Type == "effect" && failures.Add(-1) >= 0 {
 			return &eventlog.DamageError{Agent: e.Agent, Err: errors.New("for the test")}
 		}
@@ -150,9 +150,9 @@ func TestContinuesAfterFailedLoad(t *testing.T) { // A30
 	<-gate.Reached()
 	node.Crash()
 	cfg := config(model)
-	log := &unreadable{Log: s.Log()}
+	log := &unreadable{Log: s.Store().Log}
 	log.failures.Store(2)
-	cfg.Log = log
+	cfg.Store.Log = log
 	wantCode(t, s.Start(cfg).Activate(ada), messages.Unavailable)
 	ends(t, s.Until(ada, "turn.completed"))
 }
@@ -237,7 +237,7 @@ func TestStopAnswers(t *testing.T) {
 	reached := make(chan struct{})
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
-	cfg.Log = &stuck{Log: s.Log(), reached: reached}
+	cfg.Store.Log = &stuck{Log: s.Store().Log, reached: reached}
 	node := s.Start(cfg)
 	first := node.Ask(ada, say("u1", "go"))
 	second := node.Ask(ada, say("u2", "go"))
@@ -274,7 +274,7 @@ func TestIntentBeforeEffect(t *testing.T) {
 	model := scripted.New(scripted.Ask(call("c1", "work")), scripted.Ask(call("c2", "work")), scripted.Say("done"))
 	s := actorstest.New(t, nil)
 	cfg := config(model, work)
-	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+	cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 		for range 1000 {
 			runtime.Gosched() // a call that starts too early may start now
 		}

@@ -82,7 +82,7 @@ func TestPausesBeginAgain(t *testing.T) {
 		s := actorstest.New(t, nil)
 		cfg := config(echo())
 		cfg.IdleAfter = time.Hour
-		cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 			if e.Frame.Cause.Type == "effect" && failures.Add(-1) >= 0 {
 				return &eventlog.DamageError{Agent: e.Agent, Err: errors.New("for the test")}
 			}

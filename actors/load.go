@@ -127,7 +127,7 @@ func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.
 	if tip.Last >= messages.EventNumber(rt.saveAtEnd) { // else there is most probably no snapshot
 		l = rt.restore(ctx, tip.Agent, epoch)
 	}
-	if err := l.apply(tip.Agent, 0, rt.log.ReadTo(ctx, tip, l.tail)); err != nil {
+	if err := l.apply(tip.Agent, 0, rt.store.ReadTo(ctx, tip, l.tail)); err != nil {
 		return nil, err
 	}
 	if l.tail.Frame == "" || l.tail.Epoch >= epoch || l.last == nil && l.replies.any() {
@@ -168,11 +168,11 @@ func (rt *Runtime) loadOnce(ctx context.Context, id messages.AgentID, epoch mess
 // names. That is asked for first: the log of a new agent is not read. It takes from the tail what
 // no head can be: a foreign message behind it, which the fence must count.
 func (rt *Runtime) catchUp(ctx context.Context, id messages.AgentID, l *loading) error {
-	tail, err := rt.log.Tail(ctx, id)
+	tail, err := rt.store.Tail(ctx, id)
 	if err != nil || tail.Seq == 0 && l.tail.Frame == "" {
 		return err
 	}
-	if err := l.apply(id, 0, rt.log.ReadFrom(ctx, id, l.tail)); err != nil {
+	if err := l.apply(id, 0, rt.store.ReadFrom(ctx, id, l.tail)); err != nil {
 		return err
 	}
 	if tail.Frame != l.tail.Frame {

@@ -51,7 +51,7 @@ func raise(to *atomic.Int64, n int64) {
 
 // hashed is a log that discards blobs, so that they are not part of the measured memory.
 type hashed struct {
-	eventlog.Log
+	eventlog.Blobs
 	peak *peak
 }
 
@@ -106,7 +106,7 @@ func largeAnswersAtOnce(t *testing.T, document bool) {
 	s := actorstest.New(t, nil)
 	p := &peak{bound: memory.New(bound)}
 	cfg := config(flood(t, answers, size, document))
-	cfg.Log, cfg.Memory = hashed{s.Log(), p}, p.bound
+	cfg.Store.Blobs, cfg.Memory = hashed{s.Store().Blobs, p}, p.bound
 	node := s.Start(cfg)
 	p.look()
 	before := p.heap.Load()
@@ -174,7 +174,7 @@ func TestToolTimeAndMemory(t *testing.T) {
 
 // failsOnce is a log that fails to store the first blob of ada.
 type failsOnce struct {
-	eventlog.Log
+	eventlog.Blobs
 	tries atomic.Int32
 }
 
@@ -183,7 +183,7 @@ func (l *failsOnce) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSe
 		_, _ = io.Copy(io.Discard, r)
 		return messages.Blob{}, errors.New("the disk is full")
 	}
-	return l.Log.PutBlob(ctx, a, r)
+	return l.Blobs.PutBlob(ctx, a, r)
 }
 
 // TestChildAnswerIsCopiedInPieces holds that a parent stores the large answer of its child on
@@ -199,8 +199,8 @@ func TestChildAnswerIsCopiedInPieces(t *testing.T) {
 		}
 		return scripted.Ask(scripted.Call{ID: "c1", Name: "helper", Arguments: `{"input":"say much"}`})
 	})
-	log := &failsOnce{Log: s.Log()}
-	node := s.Start(actors.Config{Log: log, Memory: tiny, Providers: providers.Set{"scripted": model}, Definitions: []actors.Definition{
+	log := &failsOnce{Blobs: s.Store().Blobs}
+	node := s.Start(actors.Config{Store: eventlog.Store{Blobs: log}, Memory: tiny, Providers: providers.Set{"scripted": model}, Definitions: []actors.Definition{
 		{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("helper", "helps")}, ShowAtMost: 1 << 10},
 		{Kind: "helper", Model: "scripted/m"},
 	}})
@@ -209,7 +209,7 @@ func TestChildAnswerIsCopiedInPieces(t *testing.T) {
 	if len(done) != 1 || done[0].Blob == nil || log.tries.Load() != 2 {
 		t.Fatalf("got %d attempts and %+v, want 2 and one result in a blob", log.tries.Load(), done)
 	}
-	r, err := s.Log().Blob(t.Context(), ada, *done[0].Blob)
+	r, err := s.Store().Blob(t.Context(), ada, *done[0].Blob)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (p rejects) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 // A command whose frame the log rejects fails with Internal, each time, and not with the code
 // of a command that only has to wait.
 func TestRejectedFrame(t *testing.T) { // A102
-	s := actorstest.New(t, rejects{memlog.New(), "bad"})
+	s := actorstest.New(t, &eventlog.Store{Log: rejects{memlog.New(), "bad"}})
 	node := s.Start(config(scripted.New(scripted.Say("hello"))))
 	for range 2 {
 		wantCode(t, node.Do(ada, say("bad", "hello")), messages.Internal)

@@ -48,7 +48,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", d.Kind, err)
 	}
-	digest, err := cfg.Log.PutDefinition(ctx, encoded)
+	digest, err := cfg.Store.PutDefinition(ctx, encoded)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
 	}

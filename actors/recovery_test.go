@@ -225,7 +225,7 @@ func TestFreshNode(t *testing.T) { // A27, state set before and between
 
 func TestDamage(t *testing.T) { // A29
 	log := memlog.New()
-	s := actorstest.New(t, log)
+	s := actorstest.New(t, &eventlog.Store{Log: log})
 	node := s.Start(config(echo()))
 	node.Must(ada, say("u1", "hello"))
 	s.Until(ada, "turn.completed")

@@ -69,11 +69,11 @@ func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error
 // 0, by the number.
 func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, n messages.EventNumber, seq uint64) (*messages.Frame, error) {
 	if seq > 0 {
-		if rec, err := rt.log.FrameAt(ctx, id, seq); err == nil && holds(rec.Frame, n) {
+		if rec, err := rt.store.FrameAt(ctx, id, seq); err == nil && holds(rec.Frame, n) {
 			return rec.Frame, nil
 		}
 	}
-	for rec, err := range rt.log.Read(ctx, id, n) {
+	for rec, err := range rt.store.Read(ctx, id, n) {
 		if err != nil {
 			return nil, err
 		}

@@ -56,7 +56,7 @@ func TestLeastRecentlyUsedLeave(t *testing.T) {
 				if byBytes {
 					cfg.MaxAgents, cfg.AgentMemory = 100, 350_000 // agents of a little more than 100 KB each
 				}
-				node := actorstest.New(t, log).Start(cfg)
+				node := actorstest.New(t, &eventlog.Store{Log: log}).Start(cfg)
 				defer end(node)
 				use := func(key, id string, want ...string) {
 					t.Helper()
@@ -95,7 +95,7 @@ func TestAgentsAtWorkStay(t *testing.T) {
 		log := &readings{Log: memlog.New()}
 		cfg := config(model)
 		cfg.MaxAgents = 1
-		s := actorstest.New(t, log)
+		s := actorstest.New(t, &eventlog.Store{Log: log})
 		node := s.Start(cfg)
 		defer end(node)
 		node.Must(ada, say("u1", "work"))

@@ -20,7 +20,7 @@ import (
 
 // Config is what a node gives its agents.
 type Config struct {
-	Log         eventlog.Log
+	Store       eventlog.Store
 	Providers   providers.Set
 	Definitions []Definition
 	// Prices are what model calls cost, by provider/model. A call of a model that
@@ -29,7 +29,7 @@ type Config struct {
 	// Observer is notified of commits and deltas. Nil: none is.
 	Observer Observer
 	// MaxPayload is the largest payload of a result, an answer or an input that
-	// is kept, in Log or as one of its blobs, in bytes: what is larger is a typed
+	// is kept, in a frame or as a blob, in bytes: what is larger is a typed
 	// failure. Zero: DefaultMaxPayload.
 	MaxPayload int
 	// Memory bounds what the payloads of running calls may take together. Nil: there is no
@@ -40,7 +40,7 @@ type Config struct {
 	// is stored. A messages.Task or messages.CancelChild that its agent refuses must be
 	// answered, by what messages.Refused makes of it. Nil: no tool may be an agent.
 	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
-	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.
+	// Purger removes what is kept of a deleted agent beside Store. Nil: nothing is.
 	Purger Purger
 	// MayAct reports whether this node may act as its agents' owner now: it is asked
 	// right before each call of a tool or a model, which waits until it may, for as
@@ -49,7 +49,7 @@ type Config struct {
 	// again, the partitions that went elsewhere meanwhile must have stopped here. It
 	// is called from many goroutines and must not block. Nil: always.
 	MayAct func() bool
-	// MaxFrame is the largest frame that Log takes, in bytes. Zero: eventlog.MaxFrame.
+	// MaxFrame is the largest frame that Store takes, in bytes. Zero: eventlog.MaxFrame.
 	MaxFrame int
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
@@ -98,7 +98,7 @@ const DefaultIdleAfter = 5 * time.Minute
 // Runtime holds what all partitions of a node share. It is safe for concurrent
 // use.
 type Runtime struct {
-	log             eventlog.Log
+	store           eventlog.Store
 	kinds           map[string]*kind
 	observer        Observer
 	send            func(context.Context, messages.AgentID, messages.Command) error
@@ -141,7 +141,7 @@ func pace(perSecond int) *rate.Limiter {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: semaphore.NewWeighted(readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, electionTimeout: cfg.ElectionTimeout, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
+		store: cfg.Store, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, electionTimeout: cfg.ElectionTimeout, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
 		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), pace: pace(cmp.Or(cfg.RecoverRate, DefaultRecoverRate)),
 		saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
 	}

@@ -202,7 +202,7 @@ func (w *world) checkDeleted() {
 		if d == nil {
 			continue
 		}
-		for b, err := range w.snapshots.ListBlobs(w.t.Context(), a) {
+		for b, err := range w.stage.Store().ListBlobs(w.t.Context(), a) {
 			if err == nil && w.sentSince(a, d.N, b.SHA256) {
 				continue
 			}

@@ -46,13 +46,13 @@ func (t *texts) read(b messages.Blob) (string, error) {
 	return text, nil
 }
 
-// PurgeUpto records that blobs and snapshots were removed, and removes them.
-func (h *host) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+// RemoveBlobs records that blobs were removed, and removes them.
+func (h *host) RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error {
 	t := h.w.texts
 	t.mu.Lock()
 	t.removed[a] = true
 	t.mu.Unlock()
-	return h.Log.PurgeUpto(ctx, a, upto)
+	return h.Store.RemoveBlobs(ctx, a, upto, hashes...)
 }
 
 // PutBlob stores a blob, or loses the request or the answer.
@@ -62,7 +62,7 @@ func (h *host) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker)
 		return messages.Blob{}, err
 	}
 	if w.faultless() {
-		return h.Log.PutBlob(ctx, a, r)
+		return h.Store.PutBlob(ctx, a, r)
 	}
 	dice := w.dice("blob", w.reads.Add(1))
 	fate := dice.IntN(8)
@@ -76,7 +76,7 @@ func (h *host) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker)
 			return messages.Blob{}, ctx.Err()
 		}
 	}
-	b, err := h.Log.PutBlob(ctx, a, r)
+	b, err := h.Store.PutBlob(ctx, a, r)
 	if fate == 3 {
 		return messages.Blob{}, errNoConnection
 	}
@@ -88,7 +88,7 @@ func (h *host) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (i
 	if h.unreadable() {
 		return nil, errNoConnection
 	}
-	return h.Log.Blob(ctx, a, b)
+	return h.Store.Blob(ctx, a, b)
 }
 
 // checkBlobs checks that a blob is stored before a frame that names it. A frame of a replaced
@@ -99,7 +99,7 @@ func (h *host) checkBlobs(e eventlog.Entry) {
 	h.w.texts.mu.Unlock()
 	for _, ev := range e.Frame.Events {
 		for _, b := range messages.BlobsOf(ev) {
-			if _, err := readBlob(h.w.stage.Log(), e.Agent, b); err != nil && !removed {
+			if _, err := readBlob(h.w.stage.Store(), e.Agent, b); err != nil && !removed {
 				h.w.mu.Lock()
 				h.w.fail("%s: %s names blob %s, which is not stored: %v", e.Agent, ev.EventType(), b.SHA256, err)
 				h.w.mu.Unlock()

@@ -62,7 +62,7 @@ func (l slowState) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail,
 // answer ends the turn, and the timer does not fire in the next turn.
 func TestTimerOfTheTurnBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := actorstest.New(t, slowState{memlog.New()})
+		s := actorstest.New(t, &eventlog.Store{Log: slowState{memlog.New()}})
 		gate := scripted.NewGate()
 		model := scripted.New(scripted.Held(gate, scripted.Say("one")), scripted.Say("two"))
 		node := s.Start(with(config(model), func(d *actors.Definition) {

@@ -62,9 +62,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		logtest.Pass, logtest.Pass, logtest.Pass, logtest.Pass, logtest.LoseRequest, logtest.LoseAck, logtest.Delay, logtest.Double,
 		logtest.SlowRequest, logtest.SlowAck, logtest.Timeout, logtest.SlowLoseAck, logtest.SlowDelivery,
 	}
-	w.faulty = logtest.NewFaulty(w.stage.Log(), logtest.PlanOf(seed, r.IntN(3)*200, of...)...)
+	w.faulty = logtest.NewFaulty(w.stage.Store(), logtest.PlanOf(seed, r.IntN(3)*200, of...)...)
 	w.faulty.Lag = time.Duration(1+r.IntN(4000)) * time.Millisecond
-	w.snapshots = newFaultySnapshots(w.faulty, w.dice("attic"))
+	w.snapshots = newFaultySnapshots(w.dice("attic"))
 	w.snapshots.slow = true
 	w.cfg = w.config(w.dice("config"))
 	for _, v := range w.views {
@@ -103,9 +103,9 @@ func (w *world) failed() bool {
 	return len(w.wrong) > 0
 }
 
-// host is a node of the world, with its log and its observer.
+// host is a node of the world, with its store and its observer.
 type host struct {
-	eventlog.Log
+	eventlog.Store
 	w    *world
 	node *actorstest.Node
 	dead atomic.Bool
@@ -121,12 +121,13 @@ type host struct {
 
 // start adds a node, which activates the agents that owe work.
 func (w *world) start() *host {
+	of := w.stage.Store()
 	h := &host{
-		Log: w.snapshots, w: w, gone: make(chan struct{}), met: make(map[messages.AgentID]int),
+		Store: eventlog.Store{Log: w.faulty, Blobs: of.Blobs, Snapshots: w.snapshots, Definitions: of.Definitions}, w: w, gone: make(chan struct{}), met: make(map[messages.AgentID]int),
 		unsure: make(map[messages.AgentID]bool), fenced: make(map[messages.AgentID]bool),
 	}
 	cfg := w.cfg
-	cfg.Log, cfg.Observer = &capped{h}, h
+	cfg.Store, cfg.Observer = eventlog.Store{Log: &capped{h}, Blobs: h, Snapshots: h, Definitions: h}, h
 	if w.dice("limit").IntN(4) > 0 { // else the log takes less than its nodes were started with
 		cfg.MaxFrame = mostBytes
 	}
@@ -197,7 +198,7 @@ func (c *capped) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 func (h *host) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	h.checkBlobs(e)
 	h.mark(h.unsure, e.Agent, true)
-	tail, err := h.Log.Append(ctx, e)
+	tail, err := h.Store.Append(ctx, e)
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) && conflict.Actual.Epoch > e.Frame.Epoch {
 		h.mark(h.fenced, e.Agent, true)
@@ -231,7 +232,7 @@ func (h *host) Read(ctx context.Context, a messages.AgentID, from messages.Event
 	if h.unreadable() {
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
 	}
-	return h.Log.Read(ctx, a, from)
+	return h.Store.Read(ctx, a, from)
 }
 
 // ReadFrom reads, or fails.
@@ -239,13 +240,13 @@ func (h *host) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.
 	if h.unreadable() {
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
 	}
-	return h.Log.ReadFrom(ctx, a, after)
+	return h.Store.ReadFrom(ctx, a, after)
 }
 
 // Tips returns tips, some of them outdated.
 func (h *host) Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
 	return func(yield func(eventlog.Tip, error) bool) {
-		for tip, err := range h.Log.Tips(ctx, p, agents) {
+		for tip, err := range h.Store.Tips(ctx, p, agents) {
 			if h.unreadable() {
 				tip, err = eventlog.Tip{}, errNoConnection
 			}
@@ -262,7 +263,7 @@ func (h *host) Tips(ctx context.Context, p messages.Partition, agents []messages
 // older returns the tip before this one, or this one if it is the first.
 func (h *host) older(ctx context.Context, tip eventlog.Tip) eventlog.Tip {
 	old := tip
-	for rec, err := range h.Log.ReadTo(ctx, tip, eventlog.Tail{}) {
+	for rec, err := range h.Store.ReadTo(ctx, tip, eventlog.Tail{}) {
 		if err == nil && rec.Seq < tip.Seq {
 			old.Seq, old.Last, old.Size = rec.Seq, rec.Frame.Last(), rec.Size
 		}
@@ -275,7 +276,7 @@ func (h *host) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail
 	if h.unreadable() {
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
 	}
-	return h.Log.ReadTo(ctx, tip, after)
+	return h.Store.ReadTo(ctx, tip, after)
 }
 
 // Tail reads the tail, or fails.
@@ -283,7 +284,7 @@ func (h *host) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, err
 	if h.unreadable() {
 		return eventlog.Tail{}, errNoConnection
 	}
-	return h.Log.Tail(ctx, a)
+	return h.Store.Tail(ctx, a)
 }
 
 // TailByHead reads the tail from the headers, or fails.
@@ -291,7 +292,7 @@ func (h *host) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tai
 	if h.unreadable() {
 		return eventlog.Tail{}, errNoConnection
 	}
-	return h.Log.TailByHead(ctx, a)
+	return h.Store.TailByHead(ctx, a)
 }
 
 func (h *host) Committed(actors.Commit) {}

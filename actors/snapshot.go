@@ -110,7 +110,7 @@ func (rt *Runtime) putSnapshot(ctx context.Context, id messages.AgentID, s *save
 	if err != nil {
 		return 0, err
 	}
-	return len(b), rt.log.PutSnapshot(ctx, id, turn.SnapshotName(), b)
+	return len(b), rt.store.PutSnapshot(ctx, id, turn.SnapshotName(), b)
 }
 
 func (a *agent) saved(m savedAs) {
@@ -129,7 +129,7 @@ func (rt *Runtime) restore(ctx context.Context, id messages.AgentID, epoch messa
 	if rt.saveEvery < 0 {
 		return &loading{}
 	}
-	b, err := rt.log.Snapshot(ctx, id, turn.SnapshotName())
+	b, err := rt.store.Snapshot(ctx, id, turn.SnapshotName())
 	if err == nil && b != nil {
 		var l *loading
 		if l, err = protect(nil, func() (*loading, error) { return decodeSnapshot(id, b) }); err == nil {

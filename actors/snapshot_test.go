@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// snapshots is a log that records the snapshots stored in it. Reads and writes of them can be
+// snapshots is a store that records the snapshots stored in it. Reads and writes of them can be
 // made to fail.
 type snapshots struct {
-	eventlog.Log
+	eventlog.Store
 
 	mu       sync.Mutex
 	put      map[string][]byte // the newest snapshot of each name
@@ -33,8 +33,8 @@ type snapshots struct {
 	failPut  bool
 }
 
-func newSnapshots(log eventlog.Log) *snapshots {
-	return &snapshots{Log: log, put: make(map[string][]byte), more: make(chan struct{}), failRead: func(string) error { return nil }}
+func newSnapshots(store eventlog.Store) *snapshots {
+	return &snapshots{Store: store, put: make(map[string][]byte), more: make(chan struct{}), failRead: func(string) error { return nil }}
 }
 
 func (l *snapshots) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
@@ -43,9 +43,9 @@ func (l *snapshots) PutSnapshot(ctx context.Context, a messages.AgentID, name st
 	if l.failPut {
 		return errDisk
 	}
-	err := l.Log.PutSnapshot(ctx, a, name, b)
+	err := l.Store.PutSnapshot(ctx, a, name, b)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // a slow server: the agent itself would not retry
-		err = l.Log.PutSnapshot(ctx, a, name, b)
+		err = l.Store.PutSnapshot(ctx, a, name, b)
 	}
 	if err != nil {
 		return err
@@ -63,18 +63,18 @@ func (l *snapshots) Snapshot(ctx context.Context, a messages.AgentID, name strin
 	if err != nil {
 		return nil, err
 	}
-	b, err := l.Log.Snapshot(ctx, a, name)
+	b, err := l.Store.Snapshot(ctx, a, name)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // a slow server: the agent would read the whole log
-		b, err = l.Log.Snapshot(ctx, a, name)
+		b, err = l.Store.Snapshot(ctx, a, name)
 	}
 	return b, err
 }
 
 // Tail retries for the same reason.
 func (l *snapshots) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	tail, err := l.Log.Tail(ctx, a)
+	tail, err := l.Store.Tail(ctx, a)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil {
-		tail, err = l.Log.Tail(ctx, a)
+		tail, err = l.Store.Tail(ctx, a)
 	}
 	return tail, err
 }
@@ -87,7 +87,7 @@ func (l *snapshots) ReadFrom(ctx context.Context, a messages.AgentID, after even
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for again := true; again; {
 			again = false
-			for rec, err := range l.Log.ReadFrom(ctx, a, after) {
+			for rec, err := range l.Store.ReadFrom(ctx, a, after) {
 				if again = errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil; again {
 					break
 				}
@@ -134,9 +134,9 @@ func patch(i int) messages.SetState {
 const manyIDs = 80
 
 // agedAgent returns a stage whose agent has processed many commands and stored a snapshot.
-func agedAgent(t *testing.T, on eventlog.Log) (*actorstest.Stage, *snapshots, actors.Config) {
+func agedAgent(t *testing.T, on eventlog.Store) (*actorstest.Stage, *snapshots, actors.Config) {
 	log := newSnapshots(on)
-	s := actorstest.New(t, log)
+	s := actorstest.New(t, &eventlog.Store{Log: log, Snapshots: log})
 	cfg := config(echo())
 	cfg.SnapshotEvery = 1
 	node := s.Start(cfg)
@@ -184,12 +184,12 @@ func TestIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 	}{
 		"whole": {func(context.Context, *snapshots) {}, 0},
 		"a damaged snapshot": {func(ctx context.Context, l *snapshots) {
-			_ = l.Log.PutSnapshot(ctx, ada, turn.SnapshotName(), []byte("x"))
+			_ = l.Store.PutSnapshot(ctx, ada, turn.SnapshotName(), []byte("x"))
 		}, 1},
-		"no snapshot": {func(ctx context.Context, l *snapshots) { _ = l.RemoveSnapshots(ctx, ada) }, 1},
+		"no snapshot": {func(ctx context.Context, l *snapshots) { _ = l.RemoveSnapshots(ctx, ada, eventlog.All) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, log, cfg := agedAgent(t, memlog.New())
+			s, log, cfg := agedAgent(t, memlog.NewStore())
 			log.scanned()
 			log.set(func() { c.harm(t.Context(), log) })
 			node := s.Start(cfg)
@@ -205,7 +205,7 @@ func TestIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 
 // The same on JetStream, where a snapshot is read by its sequence.
 func TestIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
-	s, log, cfg := agedAgent(t, openNATS(t))
+	s, log, cfg := agedAgent(t, *openNATS(t))
 	log.scanned()
 	node := s.Start(cfg)
 	wantDuplicates(t, s, node)
@@ -214,7 +214,7 @@ func TestIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
 	}
 	node.Stop()
 	log.await(ada, s)
-	if err := log.RemoveSnapshots(t.Context(), ada); err != nil {
+	if err := log.RemoveSnapshots(t.Context(), ada, eventlog.All); err != nil {
 		t.Fatal(err)
 	}
 	wantDuplicates(t, s, s.Start(cfg))
@@ -226,8 +226,8 @@ func TestIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
 // An agent that is passivated stores a snapshot if enough events follow the last one.
 func TestSnapshotAtPassivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // so that the agent is not idle before its last event
-		log := newSnapshots(memlog.New())
-		s := actorstest.New(t, log)
+		log := newSnapshots(memlog.NewStore())
+		s := actorstest.New(t, &eventlog.Store{Log: log, Snapshots: log})
 		cfg := config(echo())
 		cfg.IdleAfter = time.Second
 		node := s.Start(cfg)
@@ -254,9 +254,9 @@ var errDisk = errors.New("no such disk")
 func TestSnapshotBeforeForeignMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlog.New()
-		log := newSnapshots(store)
+		log := newSnapshots(store.Store())
 		log.failRead = func(string) error { return errDisk }
-		s := actorstest.New(t, log)
+		s := actorstest.New(t, &eventlog.Store{Log: log, Snapshots: log})
 		cfg := config(echo())
 		cfg.IdleAfter = time.Second
 		node := s.Start(cfg)
@@ -288,14 +288,15 @@ func TestSnapshotBeforeForeignMessage(t *testing.T) {
 // A reply that may not have been sent is sent again after a takeover, also if the frame of
 // its event is part of the snapshot and is not read, and if it is encrypted.
 func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) eventlog.Log{
-		"plain": func(*testing.T) eventlog.Log { return memlog.New() },
-		"encrypted": func(t *testing.T) eventlog.Log {
+	for name, open := range map[string]func(*testing.T) eventlog.Store{
+		"plain": func(*testing.T) eventlog.Store { return memlog.NewStore() },
+		"encrypted": func(t *testing.T) eventlog.Store {
 			keys, err := encrypted.Open(t.Context(), &encrypted.Memory{}, encrypted.Key{1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return encrypted.New(memlog.New(), keys)
+			inner := memlog.New()
+			return encrypted.New(inner.Store(), inner, keys).Store()
 		},
 	} {
 		for want, in := range map[string]messages.Input{
@@ -304,7 +305,7 @@ func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
 		} {
 			t.Run(name+"/"+want, func(t *testing.T) {
 				log := newSnapshots(open(t))
-				s := actorstest.New(t, log)
+				s := actorstest.New(t, &eventlog.Store{Log: log, Snapshots: log})
 				cfg := config(scripted.New(scripted.Say("hello")))
 				cfg.SnapshotEvery = 1
 				node := s.Start(cfg)
@@ -329,17 +330,17 @@ func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
 // the log lost its end: the agent is damaged, and nothing is appended to it until a person
 // accepts the loss.
 func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A29, A87
-	_, old, cfg := agedAgent(t, memlog.New())
-	log := newSnapshots(memlog.New())
+	_, old, cfg := agedAgent(t, memlog.NewStore())
+	log := newSnapshots(memlog.NewStore())
 	put := func() {
 		for name, b := range old.put {
-			if err := log.Log.PutSnapshot(t.Context(), ada, name, b); err != nil {
+			if err := log.Store.PutSnapshot(t.Context(), ada, name, b); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	put()
-	s := actorstest.New(t, log)
+	s := actorstest.New(t, &eventlog.Store{Log: log, Snapshots: log})
 	node := s.Start(cfg)
 	if a := node.Do(ada, patch(0)); a.Err == nil || a.Err.Code != messages.Damaged {
 		t.Errorf("got answer %+v, want damaged: the snapshot is ahead of the log", a)
@@ -380,8 +381,7 @@ func (e *evidence) Counts(_ messages.AgentID, _ uint64, at time.Time) bool {
 // An agent is damaged if more of its events were seen than its log holds, or if its stream
 // lost messages. Nothing is appended to it.
 func TestShortenedLog(t *testing.T) { // A29
-	log := memlog.New()
-	s := actorstest.New(t, log)
+	s := actorstest.New(t, nil)
 	cfg := config(echo())
 	node := s.Start(cfg)
 	node.Must(ada, patch(0))
@@ -418,8 +418,8 @@ func TestShortenedLog(t *testing.T) { // A29
 func TestWithoutSnapshots(t *testing.T) {
 	for name, every := range map[string]int{"off": -1, "failing": 1} {
 		t.Run(name, func(t *testing.T) {
-			log := newSnapshots(rejectsSnapshots{memlog.New()})
-			s := actorstest.New(t, log)
+			log := newSnapshots(eventlog.Store{Log: memlog.New(), Snapshots: rejectsSnapshots{memlog.New()}, Definitions: memlog.New()})
+			s := actorstest.New(t, &eventlog.Store{Log: log, Snapshots: log})
 			cfg := config(echo())
 			cfg.SnapshotEvery = every
 			node := s.Start(cfg)
@@ -436,8 +436,8 @@ func TestWithoutSnapshots(t *testing.T) {
 	}
 }
 
-// rejectsSnapshots is a log that stores no snapshots.
-type rejectsSnapshots struct{ eventlog.Log }
+// rejectsSnapshots is a store that stores no snapshots.
+type rejectsSnapshots struct{ eventlog.Snapshots }
 
 func (rejectsSnapshots) PutSnapshot(context.Context, messages.AgentID, string, []byte) error {
 	return errors.New("no space left on device")

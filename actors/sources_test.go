@@ -159,7 +159,7 @@ func TestSourceNames(t *testing.T) {
 
 // rejectsOne is a log that rejects one definition.
 type rejectsOne struct {
-	eventlog.Log
+	eventlog.Definitions
 	mu    sync.Mutex
 	until int
 }
@@ -170,7 +170,7 @@ func (l *rejectsOne) PutDefinition(ctx context.Context, d []byte) (messages.Dige
 	if l.until--; l.until == 0 {
 		return "", errors.New("no room")
 	}
-	return l.Log.PutDefinition(ctx, d)
+	return l.Definitions.PutDefinition(ctx, d)
 }
 
 // A definition that could not be stored is stored later, though the source does not change
@@ -180,7 +180,7 @@ func TestSourceIsStoredLater(t *testing.T) {
 		source := newSource(namedTool("old"))
 		cfg := with(config(scripted.New()), func(d *actors.Definition) { d.Sources = []tool.Source{source} })
 		s := actorstest.New(t, nil)
-		cfg.Log = &rejectsOne{Log: s.Log(), until: 1 + refused}
+		cfg.Store.Definitions = &rejectsOne{Definitions: s.Store().Definitions, until: 1 + refused}
 		node := s.Start(cfg)
 		source.set(namedTool("new"))
 		renewed(node, func() { watch(t, node) })

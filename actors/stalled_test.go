@@ -37,7 +37,7 @@ func (l *full) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, err
 func TestFullDisk(t *testing.T) { // A30
 	synctest.Test(t, func(t *testing.T) {
 		log := &full{Log: memlog.New()}
-		s := actorstest.New(t, log)
+		s := actorstest.New(t, &eventlog.Store{Log: log})
 		model := echo()
 		node := s.Start(config(model))
 		log.is.Store(true)

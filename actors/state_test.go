@@ -32,11 +32,11 @@ func TestStateIsNotStored(t *testing.T) { // A60
 	} {
 		t.Run(name, func(t *testing.T) {
 			var refuses atomic.Bool
-			log := newSnapshots(memlog.New())
-			s := actorstest.New(t, log)
+			log := newSnapshots(memlog.NewStore())
+			s := actorstest.New(t, &eventlog.Store{Log: log, Snapshots: log})
 			cfg := config(echo())
 			cfg.SnapshotEvery = 1
-			cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+			cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 				switch {
 				case len(e.Bytes) > serverLimit:
 					return fmt.Errorf("%d bytes: %w", len(e.Bytes), eventlog.ErrTooLarge)

@@ -65,7 +65,7 @@ func TestSteerBehindAbort(t *testing.T) { // A4
 		model := scripted.New(scripted.Ask(call("c1", "slow")), scripted.Held(own, scripted.Say("fresh")), scripted.Say("and more"))
 		s := actorstest.New(t, nil)
 		cfg := config(model, slow)
-		cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 			if count(e.Frame.Events, "turn.aborted") > 0 {
 				<-release
 			}

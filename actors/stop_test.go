@@ -61,7 +61,7 @@ func interruptTwice(t *testing.T, second messages.Command) {
 	model := scripted.New(scripted.Held(one, scripted.Say("never")), scripted.Held(two, scripted.Say("noon")), scripted.Held(three, scripted.Say("never")))
 	s := actorstest.New(t, nil)
 	cfg := config(model)
-	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+	cfg.Store.Log = &refusing{s.Store().Log, func(e eventlog.Entry) error {
 		if e.Frame.Cause.ID == "i1" {
 			<-release
 		}

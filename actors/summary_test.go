@@ -236,7 +236,7 @@ func TestSummaryWithoutImages(t *testing.T) { // A36, A86
 	model := summarizes(func(providers.Request) scripted.Step { return scripted.Say("they look at a picture") })
 	s := actorstest.New(t, nil)
 	cfg, gone := config(model), false
-	cfg.Log = &blobLog{Log: s.Log(), get: func(messages.Blob) error {
+	cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, get: func(messages.Blob) error {
 		if gone {
 			return messages.Refuse(messages.NotFound, "it is not here")
 		}

@@ -34,7 +34,7 @@ func (l *counting) ReadFrom(ctx context.Context, a messages.AgentID, after event
 // same. The log of a new agent, which has no tail, is not read either.
 func TestUnaskedRepetition(t *testing.T) { // A8
 	log := &counting{Log: memlog.New()}
-	s := actorstest.New(t, log)
+	s := actorstest.New(t, &eventlog.Store{Log: log})
 	node := s.Start(config(echo()))
 	first := node.Must(ada, say("u1", "one"))
 	if n := log.reads.Load(); n != 0 {

@@ -99,7 +99,7 @@ func TestDeleteOfUnknownKinds(t *testing.T) { // A108
 	other := s.Start(config(echo()))
 	for _, a := range []messages.AgentID{middle, root, leaf} {
 		other.Must(a, messages.Delete{ID: "d1", Reason: "its kind is gone"})
-		wantNothing(t, s.Log(), a)
+		wantNothing(t, s.Store(), a)
 	}
 	wantCode(t, other.Do(root, say("u2", "hello")), messages.UnknownKind)
 	last := s.Start(f.config())
@@ -110,14 +110,10 @@ func TestDeleteOfUnknownKinds(t *testing.T) { // A108
 func TestDeleteOfUnknownKindsContinues(t *testing.T) { // A108
 	s := actorstest.New(t, nil)
 	s.Given(root, messages.AgentCreated{Agent: root.Full()})
-	keep(t, s.Log(), root)
-	upto, err := s.Log().Extent(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Given(root, messages.AgentDeleted{Upto: upto})
+	keep(t, s.Store(), root)
+	s.Given(root, messages.AgentDeleted{Upto: extent(t, s.Store(), root)})
 	if a := s.Start(config(echo())).Activate(root); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	wantNothing(t, s.Log(), root)
+	wantNothing(t, s.Store(), root)
 }

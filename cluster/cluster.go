@@ -269,7 +269,7 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 	if n.keys, err = await(ctx, n, n.openKeys); err != nil {
 		return fmt.Errorf("encryption: %w", err)
 	}
-	n.log = encrypted.New(n.streams, n.keys)
+	n.log = encrypted.New(n.streams.Store(), n.streams, n.keys)
 	return nil
 }
 
@@ -293,7 +293,7 @@ func (n *Node) openHost(ctx context.Context) error {
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
 			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.electionTimeout(), Lease: lateAfter,
-			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
+			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
 			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})
@@ -324,7 +324,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.onClose(n.owner.close)
 	n.retention, n.scrubber = n.newRetention(), n.newScrubber()
 	n.gateway = gateway.New(gateway.Config{
-		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
+		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
 		Deliver: router.deliver, Whole: n.integrity.wholeNow,
 		Agents:  agents,
 		Index:   n.index,

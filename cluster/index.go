@@ -24,7 +24,7 @@ import (
 // agentsIndex keeps the index of all agents: it reads all shards of the log and folds
 // them into a file. It implements gateway.Index.
 type agentsIndex struct {
-	log    eventlog.Shards
+	log    eventlog.Feed
 	path   string
 	logger *slog.Logger
 	// most is the most messages of a transaction.
@@ -80,7 +80,7 @@ const (
 	indexRestMost = 5 * time.Second
 )
 
-func newAgentsIndex(log eventlog.Shards, path string, logger *slog.Logger) *agentsIndex {
+func newAgentsIndex(log eventlog.Feed, path string, logger *slog.Logger) *agentsIndex {
 	v := &agentsIndex{log: log, path: path, logger: logger, most: indexBatch, kick: make(chan struct{}, 1), at: make(map[int]uint64), moved: make(chan struct{})}
 	v.why = errors.New("it is being opened")
 	v.ctx, v.cancel = context.WithCancel(context.Background())

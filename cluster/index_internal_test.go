@@ -114,7 +114,7 @@ func everything(t testing.TB, store *index.Store) string {
 	return text.String()
 }
 
-func keepIndex(t testing.TB, log eventlog.Shards, path string, logger *slog.Logger) *agentsIndex {
+func keepIndex(t testing.TB, log eventlog.Feed, path string, logger *slog.Logger) *agentsIndex {
 	v := newAgentsIndex(log, path, logger)
 	v.begin()
 	t.Cleanup(v.close)
@@ -142,7 +142,7 @@ func TestViewsTellWhatTheLogHeld(t *testing.T) {
 // deleted or damaged are built again.
 func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
 	path := filepath.Join(t.TempDir(), "index.db")
-	build := func(log eventlog.Shards, path string) (text, warned string) {
+	build := func(log eventlog.Feed, path string) (text, warned string) {
 		var words embeddedtest.Words
 		v := newAgentsIndex(log, path, slog.New(slog.NewTextHandler(&words, nil)))
 		v.begin()
@@ -354,7 +354,7 @@ func (b silent) Get(ctx context.Context, name string) ([]byte, uint64, error) {
 func encryptedStory(t *testing.T, bucket encrypted.Bucket) *memlog.Log {
 	t.Helper()
 	log := memlog.New()
-	story(t, encrypted.New(log, keysIn(t, bucket)), 9, 3, "x")
+	story(t, encrypted.New(log.Store(), log, keysIn(t, bucket)), 9, 3, "x")
 	return log
 }
 
@@ -375,7 +375,7 @@ func TestViewsWaitForKeys(t *testing.T) { // A30, A108
 	if had, err := keysIn(t, bucket).Shred(t.Context(), lost, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
 		t.Fatal(had, err)
 	}
-	reader := encrypted.New(log, keysIn(t, silent{bucket, left}))
+	reader := encrypted.New(log.Store(), log, keysIn(t, silent{bucket, left}))
 	left.Store(5)
 	synctest.Test(t, func(t *testing.T) {
 		var words embeddedtest.Words
@@ -404,7 +404,7 @@ func TestViewsWithoutTheKeys(t *testing.T) { // A108
 			keys = keysIn(t, damagedKeys(t, bucket))
 		}
 		synctest.Test(t, func(t *testing.T) {
-			v := newAgentsIndex(encrypted.New(log, keys), "", quiet)
+			v := newAgentsIndex(encrypted.New(log.Store(), log, keys), "", quiet)
 			v.begin()
 			defer v.close()
 			if text := said(t, v); strings.Contains(text, "outcome") || v.Unreadable(messages.DefaultTenant) != 9*9 {

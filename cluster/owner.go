@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type owner struct {
 
 // heads is what an owner reads of the log itself.
 type heads interface {
-	eventlog.Follower
+	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error]
 	eventlog.Crowds
 }
 

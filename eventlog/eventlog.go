@@ -130,36 +130,13 @@ type Reader interface {
 	Tail(ctx context.Context, a messages.AgentID) (Tail, error)
 }
 
-// Follower watches a partition.
-type Follower interface {
-	// Follow yields the newest head of every agent in the partition, and if that is
-	// foreign the one of its newest frame too, then a Head with a zero Agent to say
-	// that the past has been told, then every new head soon after it is stored,
-	// until ctx ends or the log fails; its error comes last. Safe for concurrent use.
-	Follow(ctx context.Context, p messages.Partition) iter.Seq2[Head, error]
-}
-
-// Definitions keeps definitions by their hash, once each.
-type Definitions interface {
-	// PutDefinition stores a definition and returns its hash; storing it again
-	// changes nothing.
-	PutDefinition(ctx context.Context, definition []byte) (messages.Digest, error)
-	// Definition gives a stored definition; messages.NotFound if there is none.
-	Definition(ctx context.Context, hash messages.Digest) ([]byte, error)
-}
-
-// Log is all that a node needs. A projection of one agent needs only the
-// Reader, one of all agents only the Shards.
+// Log is what an owner of agents needs of their logs. What reads one agent needs only
+// the Reader, what reads all agents only the Feed.
 type Log interface {
 	Appender
 	Reader
 	Resumer
 	Crowds
 	Finder
-	Follower
-	Shards
 	Purger
-	Definitions
-	Blobs
-	Snapshots
 }

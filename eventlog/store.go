@@ -4,9 +4,18 @@ import (
 	"context"
 	"io"
 	"iter"
+	"math"
 
 	"github.com/reprise-dev/reprise/messages"
 )
+
+// Store is all that a node stores of its agents. Its parts may be of different kinds.
+type Store struct {
+	Log
+	Blobs
+	Snapshots
+	Definitions
+}
 
 // Blobs keeps payloads that are too large for a frame, by agent and hash. Equal
 // payloads of one agent are kept once; two agents share none. Safe for
@@ -23,8 +32,12 @@ type Blobs interface {
 	// ListBlobs yields the agent's blobs in no order, each once, with the size that
 	// is stored. Chunks of one that was never stored whole count as a blob.
 	ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messages.Blob, error]
-	// RemoveBlobs removes those named, or all of the agent's if none is.
-	RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error
+	// RemoveBlobs removes those named, or all of the agent's if none is, as far as they
+	// were stored at or below sequence upto. Removing them again changes nothing.
+	RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error
+	// LastBlob returns the sequence at which a blob was last stored, of this agent or of
+	// others: all that is stored later has a greater one.
+	LastBlob(ctx context.Context, a messages.AgentID) (uint64, error)
 }
 
 // Skipper is what a reader of a blob may be, too: one that need not read what its
@@ -56,8 +69,23 @@ type Snapshots interface {
 	Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error)
 	// ListSnapshots gives the names of all that are kept of the agent, sorted.
 	ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error)
-	// RemoveSnapshots removes those named, or all of the agent's if none is.
-	RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error
+	// RemoveSnapshots removes all of the agent's that were stored at or below sequence
+	// upto. Removing them again changes nothing.
+	RemoveSnapshots(ctx context.Context, a messages.AgentID, upto uint64) error
+	// LastSnapshot is LastBlob for snapshots.
+	LastSnapshot(ctx context.Context, a messages.AgentID) (uint64, error)
+}
+
+// All is every sequence, for RemoveBlobs and RemoveSnapshots.
+const All = math.MaxUint64
+
+// Definitions keeps definitions by their hash, once each. Safe for concurrent use.
+type Definitions interface {
+	// PutDefinition stores a definition and returns its hash; storing it again
+	// changes nothing.
+	PutDefinition(ctx context.Context, definition []byte) (messages.Digest, error)
+	// Definition returns a stored definition; messages.NotFound if there is none.
+	Definition(ctx context.Context, hash messages.Digest) ([]byte, error)
 }
 
 // Purger removes what is stored of deleted agents.
@@ -71,12 +99,6 @@ type Purger interface {
 	// it, from the same place as Tail. It is there for a frame that fails its
 	// checks too, so that a damaged agent can be given a tombstone.
 	TailByHead(ctx context.Context, a messages.AgentID) (Tail, error)
-	// Extent returns the last sequences of the streams that keep the agent's blobs and
-	// snapshots.
-	Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error)
-	// PurgeUpto removes the agent's blobs and snapshots that were stored at or below
-	// upto. Purging again changes nothing. Safe for concurrent use.
-	PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error
 }
 
 // Resumer reads on from a known place.
@@ -90,10 +112,15 @@ type Resumer interface {
 	ReadFrom(ctx context.Context, a messages.AgentID, after Tail) iter.Seq2[Recorded, error]
 }
 
-// Shards reads the whole log, all agents together, as a projection of all agents
-// needs it. The log is made of a fixed number of shards; all frames of an agent
+// Feed reads the logs of all agents together, as owners of partitions and projections of
+// all agents need it. The log is made of a fixed number of shards; all frames of an agent
 // are in one of them, in order.
-type Shards interface {
+type Feed interface {
+	// Follow yields the newest head of every agent in the partition, and if that is
+	// foreign the one of its newest frame too, then a Head with a zero Agent to say
+	// that the past has been told, then every new head soon after it is stored,
+	// until ctx ends or the log fails; its error comes last. Safe for concurrent use.
+	Follow(ctx context.Context, p messages.Partition) iter.Seq2[Head, error]
 	// Shards is how many there are, numbered from 0.
 	Shards() int
 	// ShardEnd is the sequence of the newest message of a shard; 0 if it is empty.

@@ -52,43 +52,62 @@ func Say(id, text string) messages.Input {
 type Stage struct {
 	t        testing.TB
 	log      *recorder
+	store    eventlog.Store // of log
 	delivery delivery
 	mu       sync.Mutex
 	epoch    messages.Epoch
 }
 
-// New returns a stage on log. A nil log is a new one in memory.
-func New(t testing.TB, log eventlog.Log) *Stage {
-	if log == nil {
-		log = memlog.New()
+// New returns a stage on a store. The parts of the store that are nil are new ones in memory;
+// nil is a store without any.
+func New(t testing.TB, store *eventlog.Store) *Stage {
+	on := memlog.NewStore()
+	if store != nil {
+		on = with(on, *store)
 	}
-	return &Stage{t: t, log: newRecorder(log)}
+	log := newRecorder(on.Log)
+	on.Log = log
+	return &Stage{t: t, log: log, store: on}
 }
 
-// Start starts a node under the next epoch. Its log is cfg.Log, or the log of the stage if
-// that is nil: wrap [Stage.Log] to make it fail. The node stops when the test ends.
+// with returns the store with the parts that are not nil in place of its own.
+func with(store, parts eventlog.Store) eventlog.Store {
+	if parts.Log != nil {
+		store.Log = parts.Log
+	}
+	if parts.Blobs != nil {
+		store.Blobs = parts.Blobs
+	}
+	if parts.Snapshots != nil {
+		store.Snapshots = parts.Snapshots
+	}
+	if parts.Definitions != nil {
+		store.Definitions = parts.Definitions
+	}
+	return store
+}
+
+// Start starts a node under the next epoch. The parts of cfg.Store that are nil are those of
+// the stage: wrap one of [Stage.Store] to make it fail. The node stops when the test ends.
 func (s *Stage) Start(cfg actors.Config) *Node {
 	s.t.Helper()
 	s.mu.Lock()
 	s.epoch++
 	epoch := s.epoch
 	s.mu.Unlock()
-	if cfg.Log == nil {
-		cfg.Log = s.log
-	}
 	discard := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if cfg.Logger == nil {
 		cfg.Logger = discard
 	}
 	n := &Node{t: s.t, epoch: epoch, partitions: make(map[messages.Partition]*actor.PID)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.log = newNodeLog(cfg.Log)
+	n.log = newNodeLog(with(s.store, cfg.Store))
 	if cfg.Send == nil {
 		cfg.Send = func(_ context.Context, to messages.AgentID, c messages.Command) error {
 			return s.delivery.send(n, to, c)
 		}
 	}
-	cfg.Log = n.log
+	cfg.Store = n.log.store()
 	if cfg.Observer != nil {
 		cfg.Observer = &nodeObserver{cfg.Observer, n.log}
 	}
@@ -103,8 +122,8 @@ func (s *Stage) Start(cfg actors.Config) *Node {
 	return n
 }
 
-// Log returns the log of the stage.
-func (s *Stage) Log() eventlog.Log { return s.log }
+// Store returns the store of the stage.
+func (s *Stage) Store() eventlog.Store { return s.store }
 
 // Given appends events to an agent's log as one frame, as if a node before the first had
 // appended it.

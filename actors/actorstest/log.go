@@ -52,16 +52,23 @@ func (r *recorder) entries(a messages.AgentID) ([]eventlog.Entry, <-chan struct{
 // errCrashed is the error of calls from a node that crashed.
 var errCrashed = errors.New("actorstest: the node has crashed")
 
-// nodeLog is the log as one node uses it. It ends with the node.
+// nodeLog is the store as one node uses it. It ends with the node.
 type nodeLog struct {
-	eventlog.Log
+	eventlog.Store
 	mu      sync.RWMutex
 	crashed bool
 	pending int           // appends in flight
 	idle    chan struct{} // closed when the node has crashed and pending is 0
 }
 
-func newNodeLog(log eventlog.Log) *nodeLog { return &nodeLog{Log: log, idle: make(chan struct{})} }
+func newNodeLog(store eventlog.Store) *nodeLog {
+	return &nodeLog{Store: store, idle: make(chan struct{})}
+}
+
+// store returns the store whose calls end with the node.
+func (m *nodeLog) store() eventlog.Store {
+	return eventlog.Store{Log: m, Blobs: m, Snapshots: m, Definitions: m.Definitions}
+}
 
 // crash keeps later appends from starting.
 func (m *nodeLog) crash() {
@@ -101,7 +108,7 @@ func (m *nodeLog) end() bool {
 // the result of an append that was sent before.
 func (m *nodeLog) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	if m.begin() {
-		tail, err := m.Log.Append(ctx, e)
+		tail, err := m.Store.Append(ctx, e)
 		if m.end() {
 			return tail, err
 		}
@@ -113,7 +120,7 @@ func (m *nodeLog) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, 
 // PutBlob stores a blob while the node runs, like Append.
 func (m *nodeLog) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
 	if m.begin() {
-		b, err := m.Log.PutBlob(ctx, a, r)
+		b, err := m.Store.PutBlob(ctx, a, r)
 		if m.end() {
 			return b, err
 		}
@@ -128,7 +135,7 @@ func (m *nodeLog) PutSnapshot(ctx context.Context, a messages.AgentID, name stri
 		return errCrashed
 	}
 	defer m.end()
-	return m.Log.PutSnapshot(ctx, a, name, snapshot)
+	return m.Store.PutSnapshot(ctx, a, name, snapshot)
 }
 
 // nodeObserver is an observer that receives nothing from a crashed node.

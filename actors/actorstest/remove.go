@@ -18,13 +18,21 @@ func (m *nodeLog) Purge(ctx context.Context, a messages.AgentID, before uint64) 
 	if m.hasCrashed() {
 		return errCrashed
 	}
-	return m.Log.Purge(ctx, a, before)
+	return m.Store.Purge(ctx, a, before)
 }
 
-// PurgeUpto removes blobs and snapshots while the node runs.
-func (m *nodeLog) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+// RemoveBlobs removes blobs while the node runs.
+func (m *nodeLog) RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error {
 	if m.hasCrashed() {
 		return errCrashed
 	}
-	return m.Log.PurgeUpto(ctx, a, upto)
+	return m.Store.RemoveBlobs(ctx, a, upto, hashes...)
+}
+
+// RemoveSnapshots removes snapshots while the node runs.
+func (m *nodeLog) RemoveSnapshots(ctx context.Context, a messages.AgentID, upto uint64) error {
+	if m.hasCrashed() {
+		return errCrashed
+	}
+	return m.Store.RemoveSnapshots(ctx, a, upto)
 }

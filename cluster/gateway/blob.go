@@ -33,7 +33,7 @@ func (g *Gateway) open(ctx context.Context, a messages.AgentID, b messages.Blob)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	r, err := g.Log.Blob(ctx, a, b)
+	r, err := g.Blobs.Blob(ctx, a, b)
 	if err != nil {
 		<-g.reading
 		return nil, gone(a, b, err)
@@ -327,7 +327,7 @@ func (g *Gateway) find(a messages.AgentID, b messages.Blob) (messages.Blob, erro
 // are stored by another hash than their events do, so the log is read where the
 // list alone does not tell.
 func (g *Gateway) listed(a messages.AgentID, b messages.Blob) (found []messages.Blob, err error) {
-	for have, err := range g.Log.ListBlobs(g.ctx, a) {
+	for have, err := range g.Blobs.ListBlobs(g.ctx, a) {
 		switch {
 		case err != nil:
 			return nil, err

@@ -44,10 +44,12 @@ import (
 
 // Config is what the doors lead to.
 type Config struct {
-	Conn     *nats.Conn
-	Subjects messages.Subjects
-	Log      eventlog.Log
-	Hub      *Hub
+	Conn      *nats.Conn
+	Subjects  messages.Subjects
+	Log       eventlog.Log
+	Blobs     eventlog.Blobs
+	Snapshots eventlog.Snapshots
+	Hub       *Hub
 	// Kinds are the kinds served here; Serves refuses all others.
 	Kinds  []string
 	Serves func(kind string) error

@@ -48,13 +48,13 @@ func (g *Gateway) inventory(p *page, a messages.AgentID) error {
 	if !line.Deleted {
 		line.Children, line.ChildAgents = family(children.List())
 	}
-	for b, err := range g.Log.ListBlobs(ctx, a) {
+	for b, err := range g.Blobs.ListBlobs(ctx, a) {
 		if err != nil {
 			return err
 		}
 		line.Blobs, line.BlobBytes = line.Blobs+1, line.BlobBytes+b.Size
 	}
-	snapshots, err := g.Log.ListSnapshots(ctx, a)
+	snapshots, err := g.Snapshots.ListSnapshots(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func TestAnswerCannotBeRead(t *testing.T) {
 			}
 			part, b := h.stored(long)
 			if c.remove {
-				h.ok(h.log.RemoveBlobs(h.ctx, till, b.SHA256))
+				h.ok(h.log.RemoveBlobs(h.ctx, till, eventlog.All, b.SHA256))
 			}
 			if c.shut { // all places are taken by others until the node shuts down
 				for range cap(h.g.reading) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -143,7 +144,7 @@ func (v *visit) remove(ctx context.Context, a messages.AgentID, p *patient, orph
 			if still, err := v.still(ctx, a, p); err != nil || !still {
 				return err
 			}
-			if err := v.cfg.Blobs.RemoveBlobs(ctx, a, b.SHA256); err != nil {
+			if err := v.cfg.Blobs.RemoveBlobs(ctx, a, eventlog.All, b.SHA256); err != nil {
 				return err
 			}
 			f.Repaired, f.Remedy = true, ""

@@ -82,7 +82,7 @@ type Subject struct {
 // Log is what a doctor reads.
 type Log interface {
 	eventlog.Reader
-	eventlog.Shards
+	eventlog.Feed
 }
 
 // Config says what to examine.

@@ -254,9 +254,9 @@ type awakened struct {
 }
 
 // RemoveBlobs wakes the agent.
-func (l awakened) RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error {
+func (l awakened) RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error {
 	l.wake()
-	return l.Log.RemoveBlobs(ctx, a, hashes...)
+	return l.Log.RemoveBlobs(ctx, a, upto, hashes...)
 }
 
 // Of an agent that goes on while payloads are removed no more are removed.

@@ -43,8 +43,15 @@ func keys(t *testing.T, bucket encrypted.Bucket, ring ...encrypted.Key) *encrypt
 
 func TestLog(t *testing.T) {
 	logtest.Run(t, func(t *testing.T) logtest.Opened {
-		return logtest.Opened{Log: encrypted.New(memlog.New(), keys(t, &encrypted.Memory{}, key(1))), Encrypted: true}
+		log := newEncrypted(keys(t, &encrypted.Memory{}, key(1)))
+		return logtest.Opened{Store: log.Store(), Feed: log, Encrypted: true}
 	})
+}
+
+// newEncrypted returns an encrypted log on a new one in memory.
+func newEncrypted(k *encrypted.Keys) *encrypted.Log {
+	inner := memlog.New()
+	return encrypted.New(inner.Store(), inner, k)
 }
 
 const secret = "the launch code is 4711"
@@ -80,7 +87,7 @@ func raw(t *testing.T, log eventlog.Reader, a messages.AgentID) []*messages.Fram
 // once.
 func TestFramesRoundTrip(t *testing.T) {
 	inner := memlog.New()
-	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
+	log := encrypted.New(inner.Store(), inner, keys(t, &encrypted.Memory{}, key(1)))
 	e := entry(t, ada, eventlog.Tail{})
 	tail, err := log.Append(ctx, e)
 	if err != nil {
@@ -116,7 +123,7 @@ func TestFramesRoundTrip(t *testing.T) {
 // Events that end an agent or name its owner are not encrypted.
 func TestPublicEventsAreNotEncrypted(t *testing.T) { // A108
 	inner := memlog.New()
-	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
+	log := encrypted.New(inner.Store(), inner, keys(t, &encrypted.Memory{}, key(1)))
 	var tail eventlog.Tail
 	for _, ev := range []messages.Event{messages.AgentCreated{}, messages.AgentDeleted{}, messages.AgentActivated{Epoch: 2}} {
 		var err error
@@ -137,7 +144,7 @@ func TestPublicEventsAreNotEncrypted(t *testing.T) { // A108
 // encrypted frames are reported as damaged.
 func TestPlainDataStaysReadable(t *testing.T) {
 	inner, bucket := memlog.New(), &encrypted.Memory{}
-	plain := encrypted.New(inner, nil)
+	plain := encrypted.New(inner.Store(), inner, nil)
 	tail, err := plain.Append(ctx, entry(t, ada, eventlog.Tail{}))
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +156,7 @@ func TestPlainDataStaysReadable(t *testing.T) {
 	if err := plain.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
 		t.Fatal(err)
 	}
-	log := encrypted.New(inner, keys(t, bucket, key(1)))
+	log := encrypted.New(inner.Store(), inner, keys(t, bucket, key(1)))
 	if _, err = log.Append(ctx, entry(t, ada, tail)); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +195,7 @@ func contents(t *testing.T, log eventlog.Blobs, a messages.AgentID, b messages.B
 func TestShredded(t *testing.T) { // A108
 	inner, bucket := memlog.New(), &encrypted.Memory{}
 	k := keys(t, bucket, key(1))
-	log, other := encrypted.New(inner, k), encrypted.New(inner, keys(t, bucket, key(1)))
+	log, other := encrypted.New(inner.Store(), inner, k), encrypted.New(inner.Store(), inner, keys(t, bucket, key(1)))
 	tail, err := log.Append(ctx, entry(t, ada, eventlog.Tail{}))
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +293,7 @@ func (unavailable) FrameAt(context.Context, messages.AgentID, uint64) (eventlog.
 func TestMissingKeyWhileLogUnavailable(t *testing.T) { // A30, A108
 	bucket, inner := &encrypted.Memory{}, memlog.New()
 	k := keys(t, bucket, key(1))
-	if _, err := encrypted.New(inner, k).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+	if _, err := encrypted.New(inner.Store(), inner, k).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
 		t.Fatal(err)
 	}
 	if had, err := k.Shred(ctx, ada, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
@@ -294,10 +301,10 @@ func TestMissingKeyWhileLogUnavailable(t *testing.T) { // A30, A108
 	}
 	damage := new(eventlog.DamageError)
 	fresh := func() *encrypted.Keys { return keys(t, bucket, key(1)) }
-	if _, err := read(encrypted.New(unavailable{inner}, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
+	if _, err := read(encrypted.New(eventlog.Store{Log: unavailable{inner}}, inner, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
 		t.Errorf("log unavailable: got error %v, want %v alone", err, eventlog.ErrUnavailable)
 	}
-	if _, err := read(encrypted.New(inner, fresh()), ada); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) {
+	if _, err := read(encrypted.New(inner.Store(), inner, fresh()), ada); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) {
 		t.Errorf("log available: got error %v, want damage and %v", err, encrypted.ErrNoKey)
 	}
 }
@@ -321,7 +328,7 @@ func (l removing) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (
 func TestFrameAt(t *testing.T) { // A30, A108
 	bucket, inner := &encrypted.Memory{}, memlog.New()
 	k := keys(t, bucket, key(1))
-	log, e := encrypted.New(inner, k), entry(t, ada, eventlog.Tail{})
+	log, e := encrypted.New(inner.Store(), inner, k), entry(t, ada, eventlog.Tail{})
 	tail, err := log.Append(ctx, e)
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +343,7 @@ func TestFrameAt(t *testing.T) { // A30, A108
 	if rec, err := log.FrameAt(ctx, ada, tail.Seq); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) || rec.Frame != nil {
 		t.Errorf("without its key: got %+v, error %v, want damage and %v", rec, err, encrypted.ErrNoKey)
 	}
-	log = encrypted.New(removing{inner, func() {
+	log = encrypted.New(eventlog.Store{Log: removing{inner, func() {
 		end, err := inner.Append(ctx, logtest.Encode(t, logtest.Entry(t, ada, tail, messages.AgentDeleted{})))
 		if err == nil {
 			err = inner.Purge(ctx, ada, end.Seq)
@@ -344,7 +351,7 @@ func TestFrameAt(t *testing.T) { // A30, A108
 		if err != nil {
 			t.Error(err)
 		}
-	}}, k)
+	}}}, inner, k)
 	if rec, err := log.FrameAt(ctx, ada, tail.Seq); err == nil || messages.AsError(err).Code != messages.NotFound || rec.Frame != nil {
 		t.Errorf("removed while it is read: got %+v, error %v, want %s", rec, err, messages.NotFound)
 	}
@@ -353,7 +360,7 @@ func TestFrameAt(t *testing.T) { // A30, A108
 // A snapshot is stored encrypted and can be read under its own name only.
 func TestSnapshotsAreBoundToTheirName(t *testing.T) {
 	inner := memlog.New()
-	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
+	log := encrypted.New(inner.Store(), inner, keys(t, &encrypted.Memory{}, key(1)))
 	if err := log.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +381,7 @@ func TestSnapshotsAreBoundToTheirName(t *testing.T) {
 
 func TestBlobs(t *testing.T) { // A36
 	inner := memlog.New()
-	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
+	log := encrypted.New(inner.Store(), inner, keys(t, &encrypted.Memory{}, key(1)))
 	const segment = 64 << 10
 	for _, size := range []int{0, 1, segment - 1, segment, segment + 1, 3 * segment, 3*segment + 5} {
 		whole := strings.Repeat(secret, size/len(secret)+1)[:size]
@@ -412,7 +419,7 @@ func TestBlobs(t *testing.T) { // A36
 }
 
 // wantDamaged stores changed forms of a blob and checks that each is read as damaged.
-func wantDamaged(t *testing.T, log *encrypted.Log, inner eventlog.Log, b messages.Blob, stored string) {
+func wantDamaged(t *testing.T, log *encrypted.Log, inner eventlog.Blobs, b messages.Blob, stored string) {
 	t.Helper()
 	const head, encryptedSegment = 24, 64<<10 + 16
 	flipped := []byte(stored)
@@ -435,7 +442,7 @@ func wantDamaged(t *testing.T, log *encrypted.Log, inner eventlog.Log, b message
 				t.Errorf("%d bytes, %s: got error %v, want %s", b.Size, what, err, messages.Damaged)
 			}
 		}
-		if err := inner.RemoveBlobs(ctx, ada, other.SHA256); err != nil {
+		if err := inner.RemoveBlobs(ctx, ada, eventlog.All, other.SHA256); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -462,14 +469,14 @@ func TestWrongWrappingKey(t *testing.T) {
 
 func TestRotate(t *testing.T) {
 	inner, bucket := memlog.New(), &encrypted.Memory{}
-	old := encrypted.New(inner, keys(t, bucket, key(1)))
+	old := encrypted.New(inner.Store(), inner, keys(t, bucket, key(1)))
 	for _, a := range []messages.AgentID{ada, bob} {
 		if _, err := old.Append(ctx, entry(t, a, eventlog.Tail{})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	both := keys(t, bucket, key(2), key(1))
-	if _, err := read(encrypted.New(inner, both), ada); err != nil { // wraps the key again
+	if _, err := read(encrypted.New(inner.Store(), inner, both), ada); err != nil { // wraps the key again
 		t.Fatal(err)
 	}
 	if n, err := both.Rotate(ctx); n != 1 || err != nil {
@@ -478,7 +485,7 @@ func TestRotate(t *testing.T) {
 	if _, err := encrypted.Open(ctx, bucket, key(1)); err == nil {
 		t.Error("open with the old key: got no error, want one")
 	}
-	log := encrypted.New(inner, keys(t, bucket, key(2)))
+	log := encrypted.New(inner.Store(), inner, keys(t, bucket, key(2)))
 	for _, a := range []messages.AgentID{ada, bob} {
 		if _, err := read(log, a); err != nil {
 			t.Errorf("read %s: %v", a, err)
@@ -527,7 +534,7 @@ func TestRotateBesideOthers(t *testing.T) { // A108
 		"always changed": {putAgain, 3, 0, encrypted.ErrChanged},
 	} {
 		inner, bucket := memlog.New(), &encrypted.Memory{}
-		if _, err := encrypted.New(inner, keys(t, bucket, key(1))).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+		if _, err := encrypted.New(inner.Store(), inner, keys(t, bucket, key(1))).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
 			t.Fatal(err)
 		}
 		shared := &contested{Bucket: bucket}
@@ -566,7 +573,7 @@ func revisionOf(t *testing.T, b encrypted.Bucket) uint64 {
 // found no key to erase.
 func TestPutBackDuringDelete(t *testing.T) { // A108
 	from := &encrypted.Memory{}
-	log := encrypted.New(memlog.New(), keys(t, from, key(1)))
+	log := newEncrypted(keys(t, from, key(1)))
 	if _, err := log.Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
 		t.Fatal(err)
 	}

@@ -12,35 +12,49 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Log is a log that encrypts the data of agents. Make it with [New]. Safe for
-// concurrent use.
+// Log is a log that encrypts the data of agents, with what is kept beside it. Make it with
+// [New]. Safe for concurrent use.
 type Log struct {
 	plain
-	log  eventlog.Log
+	log  inner
 	keys *Keys
 	why  atomic.Pointer[error] // for which writes are refused
 }
 
-var _ eventlog.Log = (*Log)(nil)
+var _ eventlog.Feed = (*Log)(nil)
 
 // plain are the methods of a log that neither take nor return what is encrypted. Log has a
 // method of its own for each of the others: without one it does not compile.
 type plain interface {
 	Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error]
-	eventlog.Follower
+	eventlog.Purger
+	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error]
 	Shards() int
 	ShardEnd(ctx context.Context, shard int) (uint64, error)
-	eventlog.Purger
-	eventlog.Definitions
 	ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messages.Blob, error]
-	RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error
+	RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error
+	LastBlob(ctx context.Context, a messages.AgentID) (uint64, error)
 	ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error)
-	RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error
+	RemoveSnapshots(ctx context.Context, a messages.AgentID, upto uint64) error
+	LastSnapshot(ctx context.Context, a messages.AgentID) (uint64, error)
 }
 
-// New returns a log that encrypts what is written to log under the keys. With nil keys nothing
-// is encrypted, and what is encrypted cannot be read.
-func New(log eventlog.Log, keys *Keys) *Log { return &Log{plain: log, log: log, keys: keys} }
+type inner struct {
+	eventlog.Store
+	eventlog.Feed
+}
+
+// New returns a log that encrypts what is written to a store under the keys. feed reads the
+// store's log. With nil keys nothing is encrypted, and what is encrypted cannot be read.
+func New(store eventlog.Store, feed eventlog.Feed, keys *Keys) *Log {
+	in := inner{store, feed}
+	return &Log{plain: in, log: in, keys: keys}
+}
+
+// Store returns the log with what is kept beside it. Definitions are not encrypted.
+func (l *Log) Store() eventlog.Store {
+	return eventlog.Store{Log: l, Blobs: l, Snapshots: l, Definitions: l.log.Definitions}
+}
 
 // Close refuses later writes with why. Writes in flight may still be stored. Reads work as
 // before.
@@ -182,7 +196,7 @@ func (l *Log) decrypt(ctx context.Context, a messages.AgentID, seq uint64, f *me
 	return plain, nil
 }
 
-// ReadShard yields what the shard holds; see eventlog.Shards. Frames are decrypted on demand;
+// ReadShard yields what the shard holds; see eventlog.Feed. Frames are decrypted on demand;
 // the error for one whose agent has been deleted since wraps messages.ErrShredded.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {

@@ -130,7 +130,7 @@ var appending = map[string]func(*testing.T, Opened){
 		many[0] = messages.AgentCreated{Agent: a.Full()}
 		tail := appended(t, o.Log, Entry(t, a, eventlog.Tail{}, many...))
 		wantFrames(t, o.Log, a, tail.Frame)
-		s := readShard(t, o.Log, shardOf(t, o.Log, a), tail.Seq-1)
+		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), tail.Seq-1)
 		if past, want := s.past(t), []string{messages.AgentCreated{}.EventType(), messages.CommandNoop{}.EventType()}; len(past) != 1 || !slices.Equal(past[0].Types, want) {
 			t.Errorf("its types are %v, want %v", past, want)
 		}

@@ -35,9 +35,10 @@ const (
 // ErrLost is the error of an append or another call whose outcome a fault has made unknown.
 var ErrLost = errors.New("logtest: the answer was lost")
 
-// Faulty is a log whose appends meet faults. Make it with [NewFaulty]. Safe
-// for concurrent use.
+// Faulty is a log whose appends meet faults, and the blobs and snapshots beside it. Make it
+// with [NewFaulty]. Safe for concurrent use.
 type Faulty struct {
+	of eventlog.Store
 	eventlog.Log
 	// Lag is how long a slow fault takes; an append whose context ends sooner
 	// gets ErrLost then. Set it before the first append. Zero: no time.
@@ -50,10 +51,15 @@ type Faulty struct {
 	before map[kept][2][]byte
 }
 
-// NewFaulty wraps log so that its n-th append meets the n-th fault of the plan;
+// NewFaulty wraps a store so that its n-th append meets the n-th fault of the plan;
 // those after its end pass.
-func NewFaulty(log eventlog.Log, plan ...Fault) *Faulty {
-	return &Faulty{Log: log, plan: plan}
+func NewFaulty(store eventlog.Store, plan ...Fault) *Faulty {
+	return &Faulty{of: store, Log: store.Log, plan: plan}
+}
+
+// Store returns the store whose calls meet faults.
+func (f *Faulty) Store() eventlog.Store {
+	return eventlog.Store{Log: f, Blobs: faultyBlobs{f.of.Blobs, f}, Snapshots: faultySnapshots{f.of.Snapshots, f}, Definitions: f.of.Definitions}
 }
 
 // Plan gives n faults that depend on the seed alone, none of them slow.

@@ -73,7 +73,7 @@ func TestHeal(t *testing.T) {
 
 // faultyLog has the fault many times.
 func faultyLog(fault logtest.Fault, lag time.Duration) *logtest.Faulty {
-	log := logtest.NewFaulty(memlog.New(), fault, fault, fault)
+	log := logtest.NewFaulty(memlog.NewStore(), fault, fault, fault)
 	log.Lag = lag
 	return log
 }
@@ -111,7 +111,7 @@ func TestStoreFaults(t *testing.T) {
 		{"garbled", logtest.Garble, "new", true, "tvo", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			log := logtest.NewFaulty(memlog.New()).PlanStore(logtest.Pass, c.fault)
+			log := logtest.NewFaulty(memlog.NewStore()).PlanStore(logtest.Pass, c.fault).Store()
 			if err := log.PutSnapshot(ctx, a, "state", []byte("old")); err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func TestStoreFaults(t *testing.T) {
 				t.Errorf("the put left %q, %v; want %q", got, err, c.put)
 			}
 
-			log = logtest.NewFaulty(memlog.New()).PlanStore(logtest.Pass, logtest.Double, c.fault)
+			log = logtest.NewFaulty(memlog.NewStore()).PlanStore(logtest.Pass, logtest.Double, c.fault).Store()
 			for _, snapshot := range []string{"one", "two"} {
 				if err := log.PutSnapshot(ctx, a, "state", []byte(snapshot)); err != nil {
 					t.Fatal(err)
@@ -142,13 +142,14 @@ func TestStoreFaults(t *testing.T) {
 // blob is there the next time.
 func TestStoreFaultsOfBlobs(t *testing.T) {
 	a, ctx := logtest.Agent("ada"), t.Context()
-	log := logtest.NewFaulty(memlog.New()).PlanStore(logtest.LoseRequest, logtest.LoseAck, logtest.LoseAck, logtest.Forget)
+	store := memlog.NewStore()
+	log := logtest.NewFaulty(store).PlanStore(logtest.LoseRequest, logtest.LoseAck, logtest.LoseAck, logtest.Forget).Store()
 	want := messages.Blob{SHA256: messages.DigestOf([]byte("blob")), Size: 4}
 	for _, stored := range []bool{false, true} {
 		if _, err := log.PutBlob(ctx, a, strings.NewReader("blob")); !errors.Is(err, logtest.ErrLost) {
 			t.Errorf("put: %v", err)
 		}
-		if r, err := log.Log.Blob(ctx, a, want); (err == nil) != stored {
+		if r, err := store.Blob(ctx, a, want); (err == nil) != stored {
 			t.Errorf("stored: %v, %v", r, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -71,17 +72,22 @@ func (f *Faulty) call(ctx context.Context, fault Fault, do func() error) error {
 	return do()
 }
 
+type faultyBlobs struct {
+	eventlog.Blobs
+	f *Faulty
+}
+
 // PutBlob puts a blob as the next fault of the store's plan has it.
-func (f *Faulty) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (b messages.Blob, err error) {
+func (s faultyBlobs) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (b messages.Blob, err error) {
 	begin, err := r.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return messages.Blob{}, err
 	}
-	err = f.call(ctx, f.nextOfStore(), func() error {
+	err = s.f.call(ctx, s.f.nextOfStore(), func() error {
 		if _, err := r.Seek(begin, io.SeekStart); err != nil {
 			return err
 		}
-		b, err = f.Log.PutBlob(ctx, a, r)
+		b, err = s.Blobs.PutBlob(ctx, a, r)
 		return err
 	})
 	if err != nil {
@@ -91,12 +97,12 @@ func (f *Faulty) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeke
 }
 
 // Blob gets a blob as the next fault of the store's plan has it.
-func (f *Faulty) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (r io.ReadCloser, err error) {
-	err = f.call(ctx, f.nextOfStore(), func() error {
+func (s faultyBlobs) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (r io.ReadCloser, err error) {
+	err = s.f.call(ctx, s.f.nextOfStore(), func() error {
 		if r != nil {
 			_ = r.Close()
 		}
-		r, err = f.Log.Blob(ctx, a, b)
+		r, err = s.Blobs.Blob(ctx, a, b)
 		return err
 	})
 	if err != nil {
@@ -108,39 +114,44 @@ func (f *Faulty) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) 
 	return r, nil
 }
 
+type faultySnapshots struct {
+	eventlog.Snapshots
+	f *Faulty
+}
+
 // PutSnapshot puts a snapshot as the next fault of the store's plan has it.
-func (f *Faulty) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
-	fault := f.nextOfStore()
+func (s faultySnapshots) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+	fault := s.f.nextOfStore()
 	if fault == Forget {
-		return f.Log.RemoveSnapshots(ctx, a)
+		return s.Snapshots.RemoveSnapshots(ctx, a, eventlog.All)
 	}
-	return f.call(ctx, fault, func() error {
-		f.mu.Lock()
-		if f.before != nil {
-			if was := f.before[kept{a, name}]; !bytes.Equal(was[1], snapshot) {
-				f.before[kept{a, name}] = [2][]byte{was[1], bytes.Clone(snapshot)}
+	return s.f.call(ctx, fault, func() error {
+		s.f.mu.Lock()
+		if s.f.before != nil {
+			if was := s.f.before[kept{a, name}]; !bytes.Equal(was[1], snapshot) {
+				s.f.before[kept{a, name}] = [2][]byte{was[1], bytes.Clone(snapshot)}
 			}
 		}
-		f.mu.Unlock()
-		return f.Log.PutSnapshot(ctx, a, name, snapshot)
+		s.f.mu.Unlock()
+		return s.Snapshots.PutSnapshot(ctx, a, name, snapshot)
 	})
 }
 
 // Snapshot gets a snapshot as the next fault of the store's plan has it.
-func (f *Faulty) Snapshot(ctx context.Context, a messages.AgentID, name string) (snapshot []byte, err error) {
-	fault := f.nextOfStore()
+func (s faultySnapshots) Snapshot(ctx context.Context, a messages.AgentID, name string) (snapshot []byte, err error) {
+	fault := s.f.nextOfStore()
 	switch fault {
 	case Forget:
-		if err := f.Log.RemoveSnapshots(ctx, a); err != nil {
+		if err := s.Snapshots.RemoveSnapshots(ctx, a, eventlog.All); err != nil {
 			return nil, err
 		}
 	case Stale:
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return bytes.Clone(f.before[kept{a, name}][0]), nil
+		s.f.mu.Lock()
+		defer s.f.mu.Unlock()
+		return bytes.Clone(s.f.before[kept{a, name}][0]), nil
 	}
-	err = f.call(ctx, fault, func() error {
-		snapshot, err = f.Log.Snapshot(ctx, a, name)
+	err = s.f.call(ctx, fault, func() error {
+		snapshot, err = s.Snapshots.Snapshot(ctx, a, name)
 		return err
 	})
 	if err != nil {

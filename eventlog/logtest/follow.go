@@ -13,7 +13,7 @@ import (
 var following = map[string]func(*testing.T, Opened){
 	"an empty partition is told at once": func(t *testing.T, o Opened) {
 		grow(t, o.Log, Agent("ada"), eventlog.Tail{}, 2)
-		f := follow(t, o.Log, (Agent("ada").Partition()+1)%messages.Partitions)
+		f := follow(t, o.Feed, (Agent("ada").Partition()+1)%messages.Partitions)
 		f.wantMarker(t)
 		f.end(t)
 	},
@@ -21,7 +21,7 @@ var following = map[string]func(*testing.T, Opened){
 		agents := Neighbours(3)
 		ada := grow(t, o.Log, agents[0], eventlog.Tail{}, 3)
 		bob := grow(t, o.Log, agents[1], eventlog.Tail{}, 1)
-		f, g := follow(t, o.Log, agents[0].Partition()), follow(t, o.Log, agents[0].Partition())
+		f, g := follow(t, o.Feed, agents[0].Partition()), follow(t, o.Feed, agents[0].Partition())
 		for _, each := range []*followed{f, g} {
 			each.wantHead(t, agents[0], ada[2])
 			each.wantHead(t, agents[1], bob[0])
@@ -44,7 +44,7 @@ var following = map[string]func(*testing.T, Opened){
 		for _, a := range agents {
 			grow(t, o.Log, a, eventlog.Tail{}, 2)
 		}
-		f := follow(t, o.Log, agents[0].Partition())
+		f := follow(t, o.Feed, agents[0].Partition())
 		for _, a := range agents {
 			tail, err := o.Log.Tail(context.Background(), a)
 			if err != nil {
@@ -73,7 +73,7 @@ var following = map[string]func(*testing.T, Opened){
 		e := Entry(t, a, tail, messages.TurnStarted{Turn: "t2"}, large(3))
 		e.Summary = eventlog.Summary{Phase: eventlog.Paused, Turn: "t2", Open: true, Due: time.Unix(1_800_000_000, 5).UTC(), Waiting: 12, Failed: "max_steps", Replies: true}
 		appended(t, o.Log, e)
-		f := follow(t, o.Log, a.Partition())
+		f := follow(t, o.Feed, a.Partition())
 		h := f.next(t)
 		if h.Summary != e.Summary || h.Epoch != 4 || h.First != 2 || h.Last != 3 || h.Foreign || h.Time.IsZero() {
 			t.Errorf("head %+v of %+v", h, e.Summary)
@@ -84,7 +84,7 @@ var following = map[string]func(*testing.T, Opened){
 	"a foreign message is a foreign head": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		a := Agent("ada")
-		f := follow(t, o.Log, a.Partition())
+		f := follow(t, o.Feed, a.Partition())
 		f.wantMarker(t)
 		o.Inject(t, eventlog.Entry{Agent: a, Bytes: []byte("who am I")}, true)
 		if h := f.next(t); !h.Foreign || h.Agent != a || h.Seq == 0 {
@@ -100,7 +100,7 @@ var following = map[string]func(*testing.T, Opened){
 		bob := grow(t, o.Log, agents[1], eventlog.Tail{}, 1200)[1199]
 		o.Inject(t, eventlog.Entry{Agent: agents[0], Bytes: []byte("and who are you")}, true)
 		o.Inject(t, eventlog.Entry{Agent: agents[2], Bytes: []byte("alone")}, true)
-		f := follow(t, o.Log, agents[0].Partition())
+		f := follow(t, o.Feed, agents[0].Partition())
 		newest := make(map[messages.AgentID]eventlog.Head)
 		for h := f.next(t); h.Agent != (messages.AgentID{}); h = f.next(t) {
 			if !h.Foreign {
@@ -120,7 +120,7 @@ var following = map[string]func(*testing.T, Opened){
 	"a follower that breaks off leaves": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		grow(t, o.Log, a, eventlog.Tail{}, 1)
-		for h, err := range o.Log.Follow(context.Background(), a.Partition()) {
+		for h, err := range o.Feed.Follow(context.Background(), a.Partition()) {
 			if err != nil || h.Agent != a {
 				t.Fatalf("head %+v, %v", h, err)
 			}
@@ -136,7 +136,7 @@ type followed struct {
 	cancel context.CancelFunc
 }
 
-func follow(t *testing.T, log eventlog.Follower, p messages.Partition) *followed {
+func follow(t *testing.T, log eventlog.Feed, p messages.Partition) *followed {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	f := &followed{heads: make(chan eventlog.Head), err: make(chan error, 1), cancel: cancel}

@@ -17,7 +17,9 @@ import (
 
 // Opened is a fresh, empty log and what the suite needs beside it.
 type Opened struct {
-	Log eventlog.Log
+	eventlog.Store
+	// Feed reads what Log holds.
+	Feed eventlog.Feed
 	// Inject stores the entry's bytes with the headers of its frame, without
 	// fence or checks; with foreign, without any header. Tests that need it are
 	// skipped if it is nil.

@@ -20,8 +20,8 @@ var sharding = map[string]func(*testing.T, Opened){
 			}
 		}
 		in := make(map[messages.AgentID]int)
-		for shard := range o.Log.Shards() {
-			s := readShard(t, o.Log, shard, 0)
+		for shard := range o.Feed.Shards() {
+			s := readShard(t, o.Feed, shard, 0)
 			seq := uint64(0)
 			for _, m := range s.past(t) {
 				tails := want[m.Agent]
@@ -33,7 +33,7 @@ var sharding = map[string]func(*testing.T, Opened){
 				}
 				in[m.Agent], seq, want[m.Agent] = shard, m.Seq, tails[1:]
 			}
-			if end, err := o.Log.ShardEnd(context.Background(), shard); err != nil || end != max(seq, ends[shard]) {
+			if end, err := o.Feed.ShardEnd(context.Background(), shard); err != nil || end != max(seq, ends[shard]) {
 				t.Errorf("shard %d ends at %d, %v; want %d", shard, end, err, max(seq, ends[shard]))
 			}
 			s.end(t)
@@ -47,10 +47,10 @@ var sharding = map[string]func(*testing.T, Opened){
 	"a shard is read on from any place, and what comes": func(t *testing.T, o Opened) {
 		agents := Neighbours(2)
 		tails := grow(t, o.Log, agents[0], eventlog.Tail{}, 5)
-		shard := shardOf(t, o.Log, agents[0])
+		shard := shardOf(t, o.Feed, agents[0])
 		readers := make([]*sharded, len(tails))
 		for n, tail := range tails {
-			readers[n] = readShard(t, o.Log, shard, tail.Seq)
+			readers[n] = readShard(t, o.Feed, shard, tail.Seq)
 			if past := readers[n].past(t); len(past) != len(tails)-n-1 {
 				t.Errorf("behind frame %d: %d messages, want %d", n+1, len(past), len(tails)-n-1)
 			}
@@ -71,7 +71,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		for _, a := range agents {
 			grow(t, o.Log, a, eventlog.Tail{}, 20)
 		}
-		s := readShard(t, o.Log, shardOf(t, o.Log, agents[0]), 0)
+		s := readShard(t, o.Feed, shardOf(t, o.Feed, agents[0]), 0)
 		for _, a := range agents {
 			go func() {
 				tail, err := o.Log.Tail(context.Background(), a)
@@ -99,12 +99,12 @@ var sharding = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
 		for _, after := range []uint64{tail.Seq + 1, 1 << 40} {
-			if err := lastOf(o.Log.ReadShard(context.Background(), shardOf(t, o.Log, a), after)); !errors.Is(err, eventlog.ErrElsewhere) {
+			if err := lastOf(o.Feed.ReadShard(context.Background(), shardOf(t, o.Feed, a), after)); !errors.Is(err, eventlog.ErrElsewhere) {
 				t.Errorf("behind %d: %v, want ErrElsewhere", after, err)
 			}
 		}
-		for _, shard := range []int{-1, o.Log.Shards()} {
-			if err := lastOf(o.Log.ReadShard(context.Background(), shard, 0)); err == nil {
+		for _, shard := range []int{-1, o.Feed.Shards()} {
+			if err := lastOf(o.Feed.ReadShard(context.Background(), shard, 0)); err == nil {
 				t.Errorf("shard %d can be read", shard)
 			}
 		}
@@ -113,7 +113,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		needInject(t, o)
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
-		s := readShard(t, o.Log, shardOf(t, o.Log, a), tail.Seq)
+		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), tail.Seq)
 		s.past(t)
 		o.Inject(t, eventlog.Entry{Agent: a, Bytes: []byte("who am I")}, true)
 		if m := s.message(t); !m.Foreign || m.Agent != a || m.Frame != nil {
@@ -124,7 +124,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	"each pause of a shard is told": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
-		s := readShard(t, o.Log, shardOf(t, o.Log, a), tail.Seq)
+		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), tail.Seq)
 		s.past(t)
 		for range 3 {
 			tail = grow(t, o.Log, a, tail, 1)[0]
@@ -143,7 +143,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		spoilt.Bytes[len(spoilt.Bytes)/2] ^= 1
 		o.Inject(t, spoilt, false)
 		other := grow(t, o.Log, agents[1], eventlog.Tail{}, 1)[0]
-		s := readShard(t, o.Log, shardOf(t, o.Log, agents[0]), tail.Seq)
+		s := readShard(t, o.Feed, shardOf(t, o.Feed, agents[0]), tail.Seq)
 		_, err := s.message(t).Frame()
 		var damaged *eventlog.DamageError
 		if !errors.As(err, &damaged) || damaged.Agent != agents[0] || damaged.Event != 2 || damaged.Seq <= tail.Seq {
@@ -158,7 +158,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		tails := grow(t, o.Log, a, eventlog.Tail{}, 6)
 		purge(t, o.Log, a, tails[4].Seq)
-		s := readShard(t, o.Log, shardOf(t, o.Log, a), 0)
+		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), 0)
 		if past := s.past(t); len(past) != 2 || !same(t, past[0], tails[4]) || !same(t, past[1], tails[5]) {
 			t.Errorf("%d messages, want the last two", len(past))
 		}
@@ -177,7 +177,7 @@ func same(t *testing.T, m eventlog.Stored, tail eventlog.Tail) bool {
 }
 
 // shardOf finds the shard that the newest frame of a is in.
-func shardOf(t *testing.T, log eventlog.Log, a messages.AgentID) int {
+func shardOf(t *testing.T, log eventlog.Feed, a messages.AgentID) int {
 	t.Helper()
 	for shard := range log.Shards() {
 		s := readShard(t, log, shard, 0)
@@ -200,7 +200,7 @@ type sharded struct {
 	cancel   context.CancelFunc
 }
 
-func readShard(t *testing.T, log eventlog.Shards, shard int, after uint64) *sharded {
+func readShard(t *testing.T, log eventlog.Feed, shard int, after uint64) *sharded {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	s := &sharded{messages: make(chan eventlog.Stored), err: make(chan error, 1), cancel: cancel}
@@ -263,8 +263,8 @@ func (s *sharded) end(t *testing.T) {
 // something was before.
 func shardEnds(t *testing.T, o Opened) (ends []uint64) {
 	t.Helper()
-	for shard := range o.Log.Shards() {
-		end, err := o.Log.ShardEnd(context.Background(), shard)
+	for shard := range o.Feed.Shards() {
+		end, err := o.Feed.ShardEnd(context.Background(), shard)
 		if err != nil || end != 0 && !o.Emptied {
 			t.Errorf("shard %d, which is empty, ends at %d, %v", shard, end, err)
 		}

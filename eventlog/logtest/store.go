@@ -24,21 +24,21 @@ var blobs = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		for _, size := range []int{0, 1, 200 << 10, 224 << 10, 224<<10 + 1, 3 << 20} {
 			payload := noise(uint64(size), size)
-			b := putBlob(t, o.Log, a, payload)
+			b := putBlob(t, o.Store, a, payload)
 			if b.SHA256 != messages.DigestOf(payload) || b.Size != int64(size) || (b.Stored != "") != o.Encrypted {
 				t.Errorf("%d bytes are stored as %+v", size, b)
 			}
-			wantBlob(t, o.Log, a, b, payload)
+			wantBlob(t, o.Store, a, b, payload)
 		}
 	},
 	"a blob is read from any place on": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		for _, size := range []int{0, 1, 64 << 10, 224 << 10, 448 << 10, 448<<10 + 1, 3<<20 + 5} {
 			payload := noise(uint64(size), size)
-			b := putBlob(t, o.Log, a, payload)
+			b := putBlob(t, o.Store, a, payload)
 			for _, at := range []int{0, 1, 64<<10 - 1, 64 << 10, 224 << 10, 224<<10 + 1, 448 << 10, 2 << 20, size - 1, size} {
 				if at >= 0 && at <= size {
-					wantBlobFrom(t, o.Log, a, b, payload, at)
+					wantBlobFrom(t, o.Store, a, b, payload, at)
 				}
 			}
 		}
@@ -48,15 +48,15 @@ var blobs = map[string]func(*testing.T, Opened){
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				if _, err := o.Log.PutBlob(context.Background(), a, bytes.NewReader(payload)); err != nil {
+				if _, err := o.PutBlob(context.Background(), a, bytes.NewReader(payload)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		b := putBlob(t, o.Log, a, payload)
-		wantBlobs(t, o.Log, a, b)
-		wantBlob(t, o.Log, a, b, payload)
+		b := putBlob(t, o.Store, a, payload)
+		wantBlobs(t, o.Store, a, b)
+		wantBlob(t, o.Store, a, b, payload)
 	},
 	"a reader may begin in the middle of what it reads": func(t *testing.T, o Opened) {
 		a, payload := Agent("ada"), noise(1, 300<<10)
@@ -64,56 +64,56 @@ var blobs = map[string]func(*testing.T, Opened){
 		if _, err := r.Seek(1000, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
-		b, err := o.Log.PutBlob(context.Background(), a, r)
+		b, err := o.PutBlob(context.Background(), a, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantBlob(t, o.Log, a, b, payload[1000:])
+		wantBlob(t, o.Store, a, b, payload[1000:])
 	},
 	"a source that fails stores nothing that can be read": func(t *testing.T, o Opened) {
 		a, payload := Agent("ada"), noise(1, 700<<10)
-		_, err := o.Log.PutBlob(context.Background(), a, &failing{bytes.NewReader(payload)})
+		_, err := o.PutBlob(context.Background(), a, &failing{bytes.NewReader(payload)})
 		if !errors.Is(err, iotest.ErrTimeout) {
 			t.Errorf("%v, want the source's own error", err)
 		}
-		wantNoBlob(t, o.Log, a, messages.Blob{SHA256: messages.DigestOf(payload), Size: int64(len(payload))})
-		wantBlob(t, o.Log, a, putBlob(t, o.Log, a, payload), payload)
+		wantNoBlob(t, o.Store, a, messages.Blob{SHA256: messages.DigestOf(payload), Size: int64(len(payload))})
+		wantBlob(t, o.Store, a, putBlob(t, o.Store, a, payload), payload)
 	},
 	"no agent sees another's blob": func(t *testing.T, o Opened) {
 		agents, payload := Neighbours(2), noise(1, 1000)
-		b := putBlob(t, o.Log, agents[0], payload)
-		wantNoBlob(t, o.Log, agents[1], b)
-		wantBlobs(t, o.Log, agents[1])
-		putBlob(t, o.Log, agents[1], payload)
-		if err := o.Log.RemoveBlobs(context.Background(), agents[1]); err != nil {
+		b := putBlob(t, o.Store, agents[0], payload)
+		wantNoBlob(t, o.Store, agents[1], b)
+		wantBlobs(t, o.Store, agents[1])
+		putBlob(t, o.Store, agents[1], payload)
+		if err := o.RemoveBlobs(context.Background(), agents[1], eventlog.All); err != nil {
 			t.Fatal(err)
 		}
-		wantNoBlob(t, o.Log, agents[1], b)
-		wantBlob(t, o.Log, agents[0], b, payload)
+		wantNoBlob(t, o.Store, agents[1], b)
+		wantBlob(t, o.Store, agents[0], b, payload)
 	},
 	"a name that no blob has is not found": func(t *testing.T, o Opened) {
 		for _, hash := range []messages.Digest{"", ">", "*", "abc", messages.DigestOf(nil)} {
-			wantNoBlob(t, o.Log, Agent("ada"), messages.Blob{SHA256: hash})
+			wantNoBlob(t, o.Store, Agent("ada"), messages.Blob{SHA256: hash})
 		}
 	},
 	"blobs are listed and removed by name or all": func(t *testing.T, o Opened) {
 		a, ctx := Agent("ada"), context.Background()
-		wantBlobs(t, o.Log, a)
+		wantBlobs(t, o.Store, a)
 		var all []messages.Blob
 		for i := range 4 {
-			all = append(all, putBlob(t, o.Log, a, noise(uint64(i), i*300<<10)))
+			all = append(all, putBlob(t, o.Store, a, noise(uint64(i), i*300<<10)))
 		}
-		wantBlobs(t, o.Log, a, all...)
-		if err := o.Log.RemoveBlobs(ctx, a, all[0].Kept(), all[3].Kept(), messages.DigestOf([]byte("none"))); err != nil {
+		wantBlobs(t, o.Store, a, all...)
+		if err := o.RemoveBlobs(ctx, a, eventlog.All, all[0].Kept(), all[3].Kept(), messages.DigestOf([]byte("none"))); err != nil {
 			t.Fatal(err)
 		}
-		wantBlobs(t, o.Log, a, all[1:3]...)
-		wantNoBlob(t, o.Log, a, all[3])
-		if err := o.Log.RemoveBlobs(ctx, a); err != nil {
+		wantBlobs(t, o.Store, a, all[1:3]...)
+		wantNoBlob(t, o.Store, a, all[3])
+		if err := o.RemoveBlobs(ctx, a, eventlog.All); err != nil {
 			t.Fatal(err)
 		}
-		wantBlobs(t, o.Log, a)
-		wantBlob(t, o.Log, a, putBlob(t, o.Log, a, noise(3, 900<<10)), noise(3, 900<<10))
+		wantBlobs(t, o.Store, a)
+		wantBlob(t, o.Store, a, putBlob(t, o.Store, a, noise(3, 900<<10)), noise(3, 900<<10))
 	},
 	// A29
 	"a damaged blob is told": func(t *testing.T, o Opened) {
@@ -121,28 +121,28 @@ var blobs = map[string]func(*testing.T, Opened){
 			t.Skip("this log cannot be tampered with")
 		}
 		agents, payload := Neighbours(2), noise(1, 700<<10)
-		b := putBlob(t, o.Log, agents[0], payload)
-		putBlob(t, o.Log, agents[1], payload)
+		b := putBlob(t, o.Store, agents[0], payload)
+		putBlob(t, o.Store, agents[1], payload)
 		o.Tamper(t, agents[0], b)
-		_, err := readBlob(o.Log, agents[0], b)
+		_, err := readBlob(o.Store, agents[0], b)
 		wantCode(t, err, messages.Damaged)
 		if err != nil && !strings.Contains(err.Error(), string(b.SHA256)) {
 			t.Errorf("%q does not name the blob", err)
 		}
-		wantBlob(t, o.Log, agents[1], b, payload)
+		wantBlob(t, o.Store, agents[1], b, payload)
 	},
 	"a blob of another size than named is damaged": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		b := putBlob(t, o.Log, a, noise(1, 1000))
+		b := putBlob(t, o.Store, a, noise(1, 1000))
 		b.Size++
-		_, err := readBlob(o.Log, a, b)
+		_, err := readBlob(o.Store, a, b)
 		wantCode(t, err, messages.Damaged)
 	},
 	"a reader of a blob may leave early": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		b := putBlob(t, o.Log, a, noise(1, 3<<20))
+		b := putBlob(t, o.Store, a, noise(1, 3<<20))
 		for _, n := range []int{0, 1, 1 << 20} {
-			r, err := o.Log.Blob(context.Background(), a, b)
+			r, err := o.Blob(context.Background(), a, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,110 +156,110 @@ var blobs = map[string]func(*testing.T, Opened){
 	},
 	"an ended context ends all of the store's calls": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		b := putBlob(t, o.Log, a, noise(1, 10))
+		b := putBlob(t, o.Store, a, noise(1, 10))
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		for what, err := range map[string]error{
-			"put a blob":      last(o.Log.PutBlob(ctx, a, strings.NewReader("new"))),
-			"blob":            last(o.Log.Blob(ctx, a, b)),
-			"remove blobs":    o.Log.RemoveBlobs(ctx, a),
-			"list blobs":      lastOf(o.Log.ListBlobs(ctx, a)),
-			"put a snapshot":  o.Log.PutSnapshot(ctx, a, "state", nil),
-			"snapshot":        last(o.Log.Snapshot(ctx, a, "state")),
-			"list snapshots":  last(o.Log.ListSnapshots(ctx, a)),
+			"put a blob":      last(o.PutBlob(ctx, a, strings.NewReader("new"))),
+			"blob":            last(o.Blob(ctx, a, b)),
+			"remove blobs":    o.RemoveBlobs(ctx, a, eventlog.All),
+			"list blobs":      lastOf(o.ListBlobs(ctx, a)),
+			"put a snapshot":  o.PutSnapshot(ctx, a, "state", nil),
+			"snapshot":        last(o.Snapshot(ctx, a, "state")),
+			"list snapshots":  last(o.ListSnapshots(ctx, a)),
 			"purge":           o.Log.Purge(ctx, a, 1),
-			"end of a shard":  last(o.Log.ShardEnd(ctx, 0)),
-			"read a shard":    lastOf(o.Log.ReadShard(ctx, 0, 0)),
+			"end of a shard":  last(o.Feed.ShardEnd(ctx, 0)),
+			"read a shard":    lastOf(o.Feed.ReadShard(ctx, 0, 0)),
 			"read on":         lastOf(o.Log.ReadFrom(ctx, a, eventlog.Tail{Frame: "x", Seq: 1})),
-			"remove snapshot": o.Log.RemoveSnapshots(ctx, a),
+			"remove snapshot": o.RemoveSnapshots(ctx, a, eventlog.All),
 		} {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v, want context.Canceled", what, err)
 			}
 		}
-		wantBlobs(t, o.Log, a, b)
+		wantBlobs(t, o.Store, a, b)
 	},
 }
 
 var snapshots = map[string]func(*testing.T, Opened){
 	"a snapshot comes back as it was, the newest alone": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		wantSnapshot(t, o.Log, a, "state", nil)
+		wantSnapshot(t, o.Store, a, "state", nil)
 		for i, size := range []int{10, 200 << 10, 3 << 20, 224<<10 + 1, 0, 900 << 10} {
 			want := noise(uint64(i), size)
-			putSnapshot(t, o.Log, a, "state", want)
-			wantSnapshot(t, o.Log, a, "state", want)
+			putSnapshot(t, o.Store, a, "state", want)
+			wantSnapshot(t, o.Store, a, "state", want)
 		}
 	},
 	"snapshots of an agent are kept by name": func(t *testing.T, o Opened) {
 		agents, ctx := Neighbours(2), context.Background()
 		for i, name := range []string{"state", "ids-1", "ids-2", "pages"} {
-			putSnapshot(t, o.Log, agents[0], name, noise(uint64(i), i*200<<10))
+			putSnapshot(t, o.Store, agents[0], name, noise(uint64(i), i*200<<10))
 		}
-		putSnapshot(t, o.Log, agents[1], "state", []byte("bob's"))
-		wantSnapshots(t, o.Log, agents[0], "ids-1", "ids-2", "pages", "state")
-		wantSnapshots(t, o.Log, agents[1], "state")
-		if err := o.Log.RemoveSnapshots(ctx, agents[0], "ids-1", "pages", "unknown"); err != nil {
+		putSnapshot(t, o.Store, agents[1], "state", []byte("bob's"))
+		wantSnapshots(t, o.Store, agents[0], "ids-1", "ids-2", "pages", "state")
+		wantSnapshots(t, o.Store, agents[1], "state")
+		wantSnapshot(t, o.Store, agents[0], "unknown", nil)
+		wantSnapshot(t, o.Store, agents[0], "ids-2", noise(2, 400<<10))
+		if err := o.RemoveSnapshots(ctx, agents[0], eventlog.All); err != nil {
 			t.Fatal(err)
 		}
-		wantSnapshots(t, o.Log, agents[0], "ids-2", "state")
-		wantSnapshot(t, o.Log, agents[0], "pages", nil)
-		wantSnapshot(t, o.Log, agents[0], "ids-2", noise(2, 400<<10))
-		if err := o.Log.RemoveSnapshots(ctx, agents[0]); err != nil {
-			t.Fatal(err)
-		}
-		wantSnapshots(t, o.Log, agents[0])
-		wantSnapshot(t, o.Log, agents[1], "state", []byte("bob's"))
+		wantSnapshots(t, o.Store, agents[0])
+		wantSnapshot(t, o.Store, agents[1], "state", []byte("bob's"))
 	},
 	// A108
 	"what was stored up to a place is removed": func(t *testing.T, o Opened) {
 		agents, ctx := Neighbours(2), context.Background()
 		var blobs []messages.Blob
 		for i, a := range agents {
-			blobs = append(blobs, putBlob(t, o.Log, a, noise(uint64(i), 300<<10)))
-			putSnapshot(t, o.Log, a, "state", noise(uint64(i), 200<<10))
+			blobs = append(blobs, putBlob(t, o.Store, a, noise(uint64(i), 300<<10)))
+			putSnapshot(t, o.Store, a, "state", noise(uint64(i), 200<<10))
 		}
-		upto, err := o.Log.Extent(ctx, agents[0])
+		lastBlob, err := o.LastBlob(ctx, agents[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		later := putBlob(t, o.Log, agents[0], noise(2, 300<<10))
-		putSnapshot(t, o.Log, agents[0], "later", noise(2, 200<<10))
-		for range 2 {
-			if err := o.Log.PurgeUpto(ctx, agents[0], upto); err != nil {
-				t.Fatal(err)
-			}
-			wantBlobs(t, o.Log, agents[0], later)
-			wantSnapshots(t, o.Log, agents[0], "later")
-			wantBlobs(t, o.Log, agents[1], blobs[1])
-			wantSnapshots(t, o.Log, agents[1], "state")
-		}
-		wantBlob(t, o.Log, agents[0], later, noise(2, 300<<10))
-		if err := o.Log.PurgeUpto(ctx, agents[0], messages.Extent{}); err != nil {
+		lastSnapshot, err := o.LastSnapshot(ctx, agents[0])
+		if err != nil {
 			t.Fatal(err)
 		}
-		wantBlobs(t, o.Log, agents[0], later)
+		later := putBlob(t, o.Store, agents[0], noise(2, 300<<10))
+		putSnapshot(t, o.Store, agents[0], "later", noise(2, 200<<10))
+		for range 2 {
+			if err := errors.Join(o.RemoveBlobs(ctx, agents[0], lastBlob), o.RemoveSnapshots(ctx, agents[0], lastSnapshot)); err != nil {
+				t.Fatal(err)
+			}
+			wantBlobs(t, o.Store, agents[0], later)
+			wantSnapshots(t, o.Store, agents[0], "later")
+			wantBlobs(t, o.Store, agents[1], blobs[1])
+			wantSnapshots(t, o.Store, agents[1], "state")
+		}
+		wantBlob(t, o.Store, agents[0], later, noise(2, 300<<10))
+		if err := o.RemoveBlobs(ctx, agents[0], 0); err != nil {
+			t.Fatal(err)
+		}
+		wantBlobs(t, o.Store, agents[0], later)
 	},
 	"what the caller does with its bytes changes no snapshot": func(t *testing.T, o Opened) {
 		a, mine := Agent("ada"), []byte("mine")
-		putSnapshot(t, o.Log, a, "state", mine)
+		putSnapshot(t, o.Store, a, "state", mine)
 		clear(mine)
-		got, err := o.Log.Snapshot(context.Background(), a, "state")
+		got, err := o.Snapshot(context.Background(), a, "state")
 		if err != nil || string(got) != "mine" {
 			t.Fatalf("%q, %v", got, err)
 		}
 		clear(got)
-		wantSnapshot(t, o.Log, a, "state", []byte("mine"))
+		wantSnapshot(t, o.Store, a, "state", []byte("mine"))
 	},
 	"a name that may not stand in a subject is refused": func(t *testing.T, o Opened) {
 		ctx := context.Background()
 		for _, name := range []string{"", "a.b", "*", ">", "a b"} {
-			wantCode(t, o.Log.PutSnapshot(ctx, Agent("ada"), name, nil), messages.BadAddress)
-			wantCode(t, last(o.Log.Snapshot(ctx, Agent("ada"), name)), messages.BadAddress)
-			wantCode(t, o.Log.RemoveSnapshots(ctx, Agent("ada"), name), messages.BadAddress)
-			wantCode(t, o.Log.PutSnapshot(ctx, Agent(name), "state", nil), messages.BadAddress)
-			wantCode(t, last(o.Log.PutBlob(ctx, Agent(name), strings.NewReader("x"))), messages.BadAddress)
-			wantCode(t, o.Log.RemoveBlobs(ctx, Agent(name)), messages.BadAddress)
+			wantCode(t, o.PutSnapshot(ctx, Agent("ada"), name, nil), messages.BadAddress)
+			wantCode(t, last(o.Snapshot(ctx, Agent("ada"), name)), messages.BadAddress)
+			wantCode(t, o.RemoveSnapshots(ctx, Agent(name), eventlog.All), messages.BadAddress)
+			wantCode(t, o.PutSnapshot(ctx, Agent(name), "state", nil), messages.BadAddress)
+			wantCode(t, last(o.PutBlob(ctx, Agent(name), strings.NewReader("x"))), messages.BadAddress)
+			wantCode(t, o.RemoveBlobs(ctx, Agent(name), eventlog.All), messages.BadAddress)
 			wantCode(t, o.Log.Purge(ctx, Agent(name), 1), messages.BadAddress)
 		}
 	},
@@ -267,11 +267,11 @@ var snapshots = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		var wg sync.WaitGroup
 		for i := range 4 {
-			wg.Go(func() { putSnapshot(t, o.Log, a, "state", noise(uint64(i), 500<<10)) })
+			wg.Go(func() { putSnapshot(t, o.Store, a, "state", noise(uint64(i), 500<<10)) })
 		}
 		wg.Go(func() {
 			for range 50 {
-				got, err := o.Log.Snapshot(context.Background(), a, "state")
+				got, err := o.Snapshot(context.Background(), a, "state")
 				whole := func(i int) bool { return bytes.Equal(got, noise(uint64(i), 500<<10)) }
 				if err != nil || got != nil && !slices.ContainsFunc([]int{0, 1, 2, 3}, whole) {
 					t.Errorf("%d bytes that nobody stored, %v", len(got), err)

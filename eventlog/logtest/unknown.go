@@ -16,7 +16,7 @@ var unknown = map[string]func(*testing.T, Opened){
 			a := Agent(fmt.Sprint("fault", i))
 			first := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
 			e := Entry(t, a, first)
-			tail, err := eventlog.Commit(context.Background(), NewFaulty(o.Log, plan...), e)
+			tail, err := eventlog.Commit(context.Background(), NewFaulty(o.Store, plan...), e)
 			if err != nil {
 				t.Fatalf("plan %v: %v", plan, err)
 			}
@@ -26,7 +26,7 @@ var unknown = map[string]func(*testing.T, Opened){
 	},
 	"a writer under many faults leaves a whole stream": func(t *testing.T, o Opened) {
 		a, tail := Agent("ada"), eventlog.Tail{}
-		log := NewFaulty(o.Log, Plan(7, 30)...)
+		log := NewFaulty(o.Store, Plan(7, 30)...)
 		var want []messages.FrameID
 		for range 20 {
 			e := Entry(t, a, tail)
@@ -41,7 +41,7 @@ var unknown = map[string]func(*testing.T, Opened){
 	// A26
 	"of two writers under faults exactly one wins": func(t *testing.T, o Opened) {
 		a, tail := Agent("ada"), eventlog.Tail{}
-		log := NewFaulty(o.Log, Plan(11, 40)...)
+		log := NewFaulty(o.Store, Plan(11, 40)...)
 		var want []messages.FrameID
 		for range 15 {
 			tail = race(t, log, Entry(t, a, tail), Entry(t, a, tail))
@@ -51,7 +51,7 @@ var unknown = map[string]func(*testing.T, Opened){
 	},
 	"a request that arrives late cannot displace another owner": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		old := NewFaulty(o.Log, Delay)
+		old := NewFaulty(o.Store, Delay)
 		late := Entry(t, a, eventlog.Tail{})
 		if _, err := old.Append(context.Background(), late); err == nil {
 			t.Fatal("the fault did not happen")

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Follow yields heads; see eventlog.Follower. Its error is ctx's.
+// Follow yields heads; see eventlog.Feed. Its error is ctx's.
 func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
 	return func(yield func(eventlog.Head, error) bool) {
 		past, at := l.newest(p)

@@ -39,7 +39,18 @@ type place struct {
 	name  string
 }
 
-var _ eventlog.Log = (*Log)(nil)
+var (
+	_ eventlog.Log  = (*Log)(nil)
+	_ eventlog.Feed = (*Log)(nil)
+)
+
+// NewStore returns an empty store, all of it in one log.
+func NewStore() eventlog.Store { return New().Store() }
+
+// Store returns the log with what is kept beside it.
+func (l *Log) Store() eventlog.Store {
+	return eventlog.Store{Log: l, Blobs: l, Snapshots: l, Definitions: l}
+}
 
 // stored is one message on an agent's subject. It never changes.
 type stored struct {

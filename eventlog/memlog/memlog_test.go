@@ -13,7 +13,8 @@ func TestLog(t *testing.T) {
 	logtest.Run(t, func(*testing.T) logtest.Opened {
 		l := memlog.New()
 		return logtest.Opened{
-			Log:    l,
+			Store:  l.Store(),
+			Feed:   l,
 			Inject: func(_ *testing.T, e eventlog.Entry, foreign bool) { l.Inject(e, foreign) },
 			Tamper: func(t *testing.T, a messages.AgentID, b messages.Blob) {
 				if !l.Tamper(a, b.SHA256, func(payload []byte) []byte { payload[len(payload)/2] ^= 1; return payload }) {

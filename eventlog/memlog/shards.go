@@ -12,7 +12,7 @@ import (
 // Shards is how many there are: one for each partition.
 func (l *Log) Shards() int { return messages.Partitions }
 
-// ShardEnd is the sequence of the shard's newest message; see eventlog.Shards.
+// ShardEnd is the sequence of the shard's newest message; see eventlog.Feed.
 func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 	if err := check(ctx, shard); err != nil {
 		return 0, err
@@ -33,7 +33,7 @@ func check(ctx context.Context, shard int) error {
 	return ctx.Err()
 }
 
-// ReadShard yields a shard's messages; see eventlog.Shards. Its error is ctx's.
+// ReadShard yields a shard's messages; see eventlog.Feed. Its error is ctx's.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
 		end, err := l.ShardEnd(ctx, shard)

@@ -106,8 +106,26 @@ func (l *Log) ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messa
 }
 
 // RemoveBlobs removes blobs; see eventlog.Blobs.
-func (l *Log) RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error {
-	return remove(ctx, l, l.blobs, a, hashes)
+func (l *Log) RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error {
+	if err := usable(ctx, a, hashes...); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.blobs[a], func(d messages.Digest, _ []byte) bool {
+		return l.places[place{a, string(d)}] <= upto && (len(hashes) == 0 || slices.Contains(hashes, d))
+	})
+	return nil
+}
+
+// LastBlob returns the last sequence; see eventlog.Blobs. Blobs and snapshots share one count.
+func (l *Log) LastBlob(ctx context.Context, a messages.AgentID) (uint64, error) {
+	if err := usable[string](ctx, a); err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.beside, nil
 }
 
 // Tamper replaces the bytes of a stored blob, for tests of damage. It says
@@ -158,24 +176,19 @@ func (l *Log) ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, 
 }
 
 // RemoveSnapshots removes snapshots; see eventlog.Snapshots.
-func (l *Log) RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error {
-	return remove(ctx, l, l.snapshots, a, names)
-}
-
-// remove removes what is named of the agent's, or all of it.
-func remove[N ~string](ctx context.Context, l *Log, kept map[messages.AgentID]map[N][]byte, a messages.AgentID, names []N) error {
-	if err := usable(ctx, a, names...); err != nil {
+func (l *Log) RemoveSnapshots(ctx context.Context, a messages.AgentID, upto uint64) error {
+	if err := usable[string](ctx, a); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, name := range names {
-		delete(kept[a], name)
-	}
-	if len(names) == 0 {
-		delete(kept, a)
-	}
+	maps.DeleteFunc(l.snapshots[a], func(name string, _ []byte) bool { return l.places[place{a, name}] <= upto })
 	return nil
+}
+
+// LastSnapshot returns the last sequence; see eventlog.Snapshots.
+func (l *Log) LastSnapshot(ctx context.Context, a messages.AgentID) (uint64, error) {
+	return l.LastBlob(ctx, a)
 }
 
 // usable says whether the call may go on, and the names stand in a subject.
@@ -195,27 +208,4 @@ func usable[N ~string](ctx context.Context, a messages.AgentID, names ...N) erro
 func (l *Log) put(p place) {
 	l.beside++
 	l.places[p] = l.beside
-}
-
-// Extent returns the last sequences; see eventlog.Purger. Blobs and snapshots share one
-// count.
-func (l *Log) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
-	if err := usable[string](ctx, a); err != nil {
-		return messages.Extent{}, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return messages.Extent{Blobs: l.beside, Snapshots: l.beside}, nil
-}
-
-// PurgeUpto removes blobs and snapshots; see eventlog.Purger.
-func (l *Log) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
-	if err := usable[string](ctx, a); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.blobs[a], func(d messages.Digest, _ []byte) bool { return l.places[place{a, string(d)}] <= upto.Blobs })
-	maps.DeleteFunc(l.snapshots[a], func(name string, _ []byte) bool { return l.places[place{a, name}] <= upto.Snapshots })
-	return nil
 }

@@ -72,7 +72,7 @@ func benchmarkAppend(b *testing.B, followed bool) {
 	})
 }
 
-func followAll(b *testing.B, l eventlog.Follower) {
+func followAll(b *testing.B, l eventlog.Feed) {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
 	var ready sync.WaitGroup

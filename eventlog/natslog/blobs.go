@@ -351,31 +351,3 @@ func (c *conn) listOnce(ctx context.Context, stream, filter string, at uint64, g
 	}
 	return at, true, nil
 }
-
-// RemoveBlobs removes blobs; see eventlog.Blobs.
-func (l *Log) RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error {
-	return removeNamed(ctx, l.conn(a.Partition()), l.names.Blobs(a.Partition()), l.subjects.Blobs(a), a, hashes)
-}
-
-// removeNamed purges what is kept under the prefix with these names, or all of it.
-func removeNamed[N ~string](ctx context.Context, c *conn, stream, prefix string, a messages.AgentID, names []N) error {
-	if err := a.Validate(); err != nil {
-		return err
-	}
-	filters := []string{prefix + ".>"}
-	if len(names) > 0 {
-		filters = filters[:0]
-	}
-	for _, name := range names {
-		if err := messages.ValidateToken("name", string(name)); err != nil {
-			return err
-		}
-		filters = append(filters, prefix+"."+string(name)+".>")
-	}
-	for _, filter := range filters {
-		if err := c.purge(ctx, stream, filter, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Follow yields heads; see eventlog.Follower. It outlives lost connections and
+// Follow yields heads; see eventlog.Feed. It outlives lost connections and
 // consumers and goes on where it was, leaving none out. Its error is ctx's, or
 // that the connection was closed.
 //

@@ -97,6 +97,7 @@ func TestEncryptedLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return logtest.Opened{Log: encrypted.New(l, keys), Encrypted: true, Emptied: true}
+		log := encrypted.New(l.Store(), l, keys)
+		return logtest.Opened{Store: log.Store(), Feed: log, Encrypted: true, Emptied: true}
 	})
 }

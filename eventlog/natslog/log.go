@@ -63,7 +63,15 @@ type Log struct {
 	prefix [messages.Partitions]string
 }
 
-var _ eventlog.Log = (*Log)(nil)
+var (
+	_ eventlog.Log  = (*Log)(nil)
+	_ eventlog.Feed = (*Log)(nil)
+)
+
+// Store returns the log with what is kept beside it.
+func (l *Log) Store() eventlog.Store {
+	return eventlog.Store{Log: l, Blobs: l, Snapshots: l, Definitions: l}
+}
 
 // Open creates the streams that are missing, checks those that exist and gives
 // the log they make up. Several nodes may open it at once. It waits half a minute,

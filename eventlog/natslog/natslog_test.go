@@ -25,7 +25,7 @@ func TestLog(t *testing.T) {
 	logtest.Run(t, func(t *testing.T) logtest.Opened {
 		l, c := s.open(t)
 		js := jetStream(t, c)
-		return logtest.Opened{Log: l, Emptied: true, Inject: func(t *testing.T, e eventlog.Entry, foreign bool) {
+		return logtest.Opened{Store: l.Store(), Feed: l, Emptied: true, Inject: func(t *testing.T, e eventlog.Entry, foreign bool) {
 			m := &nats.Msg{Subject: c.Subjects.Log(e.Agent), Data: e.Bytes}
 			if !foreign {
 				m.Header = natslog.FrameHeader(e)

@@ -145,38 +145,56 @@ func (l *Log) below(ctx context.Context, p messages.Partition, subject string, b
 	return 0, messages.Refuse(messages.Unavailable, "the messages on %s below sequence %d cannot be counted while it is written to: purge again", subject, before)
 }
 
-// Extent returns the last sequences; see eventlog.Purger.
-func (l *Log) Extent(ctx context.Context, a messages.AgentID) (upto messages.Extent, err error) {
-	if err := a.Validate(); err != nil {
-		return upto, err
-	}
-	for stream, last := range map[string]*uint64{l.names.Blobs(a.Partition()): &upto.Blobs, l.names.Snapshots(): &upto.Snapshots} {
-		info, err := l.conn(a.Partition()).info(ctx, stream)
-		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // of one that was removed nothing is left
-			return upto, err
-		}
-		*last = info.State.LastSeq
-	}
-	return upto, nil
+// RemoveBlobs removes blobs; see eventlog.Blobs.
+func (l *Log) RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error {
+	return l.remove(ctx, a, l.names.Blobs(a.Partition()), l.subjects.Blobs(a), upto, hashes)
 }
 
-// PurgeUpto removes blobs and snapshots; see eventlog.Purger.
-func (l *Log) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+// LastBlob returns the last sequence; see eventlog.Blobs.
+func (l *Log) LastBlob(ctx context.Context, a messages.AgentID) (uint64, error) {
+	return l.last(ctx, a, l.names.Blobs(a.Partition()))
+}
+
+// RemoveSnapshots removes snapshots; see eventlog.Snapshots.
+func (l *Log) RemoveSnapshots(ctx context.Context, a messages.AgentID, upto uint64) error {
+	return l.remove(ctx, a, l.names.Snapshots(), l.subjects.Snapshots(a), upto, nil)
+}
+
+// LastSnapshot returns the last sequence; see eventlog.Snapshots.
+func (l *Log) LastSnapshot(ctx context.Context, a messages.AgentID) (uint64, error) {
+	return l.last(ctx, a, l.names.Snapshots())
+}
+
+// last returns the last sequence of a stream; 0 for one that was removed, of which nothing is left.
+func (l *Log) last(ctx context.Context, a messages.AgentID, stream string) (uint64, error) {
 	if err := a.Validate(); err != nil {
+		return 0, err
+	}
+	info, err := l.conn(a.Partition()).info(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, nil
+	}
+	return info.State.LastSeq, err
+}
+
+// remove purges what is kept under the prefix with these names, or all of it, up to sequence upto.
+func (l *Log) remove(ctx context.Context, a messages.AgentID, stream, prefix string, upto uint64, names []messages.Digest) error {
+	if err := a.Validate(); err != nil || upto == 0 {
 		return err
 	}
-	c := l.conn(a.Partition())
-	for _, kept := range [...]struct {
-		stream, prefix string
-		upto           uint64
-	}{
-		{l.names.Snapshots(), l.subjects.Snapshots(a), upto.Snapshots},
-		{l.names.Blobs(a.Partition()), l.subjects.Blobs(a), upto.Blobs},
-	} {
-		if kept.upto == 0 {
-			continue
+	filters := []string{prefix + ".>"}
+	if len(names) > 0 {
+		filters = filters[:0]
+	}
+	for _, name := range names {
+		if err := messages.ValidateToken("name", string(name)); err != nil {
+			return err
 		}
-		if err := c.purge(ctx, kept.stream, kept.prefix+".>", kept.upto+1); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		filters = append(filters, prefix+"."+string(name)+".>")
+	}
+	for _, filter := range filters {
+		// The sequence behind the last one is 0, which is every sequence to purge.
+		if err := l.conn(a.Partition()).purge(ctx, stream, filter, upto+1); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ func (l *Log) shard(n int) (stream string, c *conn, err error) {
 	return l.names.log(n), l.conn(messages.Partition(n * perStream)), nil
 }
 
-// ShardEnd is the sequence of the shard's newest message; see eventlog.Shards.
+// ShardEnd is the sequence of the shard's newest message; see eventlog.Feed.
 func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 	stream, c, err := l.shard(shard)
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 	return info.State.LastSeq, err
 }
 
-// ReadShard yields a shard's messages; see eventlog.Shards. As Follow it outlives
+// ReadShard yields a shard's messages; see eventlog.Feed. As Follow it outlives
 // lost connections and consumers, and takes what comes twice a second: what this Log
 // appends from memory, as far as it is kept, the rest by a fetch. The past
 // is fetched, too, a few messages ahead of the reader. Its error is ctx's, that the connection was closed, that

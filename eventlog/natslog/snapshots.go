@@ -119,8 +119,3 @@ func (l *Log) ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, 
 	}
 	return slices.Sorted(maps.Keys(names)), nil
 }
-
-// RemoveSnapshots removes snapshots; see eventlog.Snapshots.
-func (l *Log) RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error {
-	return removeNamed(ctx, l.conn(a.Partition()), l.names.Snapshots(), l.subjects.Snapshots(a), a, names)
-}

@@ -270,7 +270,7 @@ func TestBlobStoredAgainBesideALaggard(t *testing.T) { // A36, A108
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.RemoveBlobs(t.Context(), a, b.SHA256); err != nil {
+	if err := l.RemoveBlobs(t.Context(), a, eventlog.All, b.SHA256); err != nil {
 		t.Fatal(err)
 	}
 	putBlob(t, l, a, payload)
@@ -410,7 +410,7 @@ func TestStoreAfterACrash(t *testing.T) { // A36, A108
 		if err := l.Purge(t.Context(), agents[1], tails[1][15].Seq); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.RemoveBlobs(t.Context(), agents[1]); err != nil {
+		if err := l.RemoveBlobs(t.Context(), agents[1], eventlog.All); err != nil {
 			t.Fatal(err)
 		}
 

@@ -241,8 +241,11 @@ func (m *Metrics) Lost(p messages.Partition) {
 	m.underWay[p].clear()
 }
 
-// Log gives log with its appends counted.
-func (m *Metrics) Log(log eventlog.Log) eventlog.Log { return counted{log, m} }
+// Store returns the store with the appends to its log counted.
+func (m *Metrics) Store(store eventlog.Store) eventlog.Store {
+	store.Log = counted{store.Log, m}
+	return store
+}
 
 type counted struct {
 	eventlog.Log

@@ -149,7 +149,7 @@ func (f *failing) Append(context.Context, eventlog.Entry) (eventlog.Tail, error)
 func TestAppends(t *testing.T) {
 	m := newMetrics()
 	f := &failing{}
-	log := m.Log(f)
+	log := m.Store(eventlog.Store{Log: f})
 	for _, err := range []error{nil, &eventlog.ConflictError{}, fmt.Errorf("refused: %w", eventlog.ErrTooLarge), eventlog.ErrUnavailable, nil} {
 		f.with = err
 		if _, got := log.Append(t.Context(), eventlog.Entry{}); got != err {

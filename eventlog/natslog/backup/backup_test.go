@@ -456,7 +456,7 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 			if purged = true; !ended {
 				tombstone()
 			}
-			if err := errors.Join(l.Purge(within(t), a, tail.Seq), l.RemoveBlobs(within(t), a)); err != nil {
+			if err := errors.Join(l.Purge(within(t), a, tail.Seq), l.RemoveBlobs(within(t), a, eventlog.All)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -24,7 +24,7 @@ type safe struct {
 	log    *natslog.Log
 	bucket *natslog.Bucket
 	keys   *encrypted.Keys
-	agents eventlog.Log
+	agents *encrypted.Log
 	tails  map[messages.AgentID]eventlog.Tail
 }
 
@@ -57,7 +57,7 @@ func (s *safe) unlock(ring ...encrypted.Key) {
 	s.keys, err = encrypted.Open(within(s.t), s.bucket, ring...)
 	s.ok(err)
 	s.ok(s.log.MarkEncrypted(within(s.t)))
-	s.agents = encrypted.New(s.log, s.keys)
+	s.agents = encrypted.New(s.log.Store(), s.log, s.keys)
 }
 
 func (s *safe) grow(a messages.AgentID) {

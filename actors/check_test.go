@@ -23,7 +23,7 @@ func TestCheckHeads(t *testing.T) { // A29
 		e := logtest.Entry(t, a, eventlog.Tail{}, messages.AgentCreated{Agent: a.Full()},
 			messages.InputAccepted{Input: "u1", Disposition: "started", Turn: "t2", Policy: messages.PolicyQueue},
 			messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 20})
-		e.Summary = eventlog.Summary{Phase: eventlog.Running, Turn: "t2", Open: true}
+		e.Summary = eventlog.Summary{Phase: messages.PhaseRunning, Turn: "t2", Open: true}
 		change(&e.Summary)
 		if _, err := log.Append(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -32,9 +32,9 @@ func TestCheckHeads(t *testing.T) { // A29
 	}
 	agent("right", func(*eventlog.Summary) {})
 	wrong := map[messages.AgentID]bool{
-		agent("phase", func(s *eventlog.Summary) { s.Phase = eventlog.Idle }): true,
-		agent("owes", func(s *eventlog.Summary) { s.Open = false }):           true,
-		agent("turn", func(s *eventlog.Summary) { s.Turn = "t9" }):            true,
+		agent("phase", func(s *eventlog.Summary) { s.Phase = messages.PhaseIdle }): true,
+		agent("owes", func(s *eventlog.Summary) { s.Open = false }):                true,
+		agent("turn", func(s *eventlog.Summary) { s.Turn = "t9" }):                 true,
 	}
 	examine := func(o doctor.Options, log doctor.Log) (found []doctor.Finding) {
 		t.Helper()

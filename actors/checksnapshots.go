@@ -21,7 +21,7 @@ import (
 func CheckSnapshots(log snapshotLog) doctor.Check {
 	return func(ctx context.Context, s doctor.Subject, o doctor.Options, report func(doctor.Finding)) error {
 		check := checkSnapshot
-		if s.Summary.Phase == eventlog.Gone {
+		if s.Summary.Phase == messages.PhaseDeleted {
 			check = leftBehind
 		}
 		f, err := check(ctx, log, s, o.Deep)

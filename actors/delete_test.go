@@ -333,7 +333,7 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 	examine := func(o doctor.Options) (found []doctor.Finding) {
 		tail, err := s.Store().Tail(t.Context(), ada)
 		if err == nil {
-			subject := doctor.Subject{Agent: ada, Tail: tail, Summary: eventlog.Summary{Phase: eventlog.Gone}}
+			subject := doctor.Subject{Agent: ada, Tail: tail, Summary: eventlog.Summary{Phase: messages.PhaseDeleted}}
 			err = actors.CheckSnapshots(s.Store())(t.Context(), subject, o, func(f doctor.Finding) { found = append(found, f) })
 		}
 		if err != nil {

@@ -172,7 +172,7 @@ func (v *view) holds(id string) bool {
 
 // summaryOf returns the summary that headers must have for the state.
 func summaryOf(s *turn.State) eventlog.Summary {
-	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
+	sum := eventlog.Summary{Phase: messages.AgentPhase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}

@@ -262,7 +262,7 @@ func TestUnknownKindsTellAfterKill(t *testing.T) { // A71
 		messages.AgentCreated{Agent: leaf.Full()},
 		messages.InputRecalled{Input: "t1", Parent: messages.Parent{Caller: messages.Caller{Agent: "default/assistant/r", Turn: "t1", Call: "c1"}}},
 	}
-	e.Summary = eventlog.Summary{Phase: eventlog.Idle, Open: true}
+	e.Summary = eventlog.Summary{Phase: messages.PhaseIdle, Open: true}
 	var err error
 	e.Bytes, err = messages.EncodeFrame(leaf, e.Frame)
 	w.ok(err)

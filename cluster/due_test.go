@@ -21,7 +21,7 @@ func named(key string) messages.AgentID {
 
 // paused is the head of a paused agent with a timer; the zero time is none.
 func paused(key string, due time.Time) eventlog.Head {
-	return eventlog.Head{Agent: named(key), Summary: eventlog.Summary{Phase: eventlog.Paused, Due: due}}
+	return eventlog.Head{Agent: named(key), Summary: eventlog.Summary{Phase: messages.PhasePaused, Due: due}}
 }
 
 func (w *watched) saw(heads ...eventlog.Head) {

@@ -56,7 +56,7 @@ func (w *world) lateFrame(a messages.AgentID) (*natslog.Log, eventlog.Entry) {
 	}
 	b, err := messages.EncodeFrame(a, f)
 	w.ok(err)
-	return log, eventlog.Entry{Agent: a, Frame: f, Bytes: b, Summary: eventlog.Summary{Phase: eventlog.Running, Turn: "t4", Open: true}}
+	return log, eventlog.Entry{Agent: a, Frame: f, Bytes: b, Summary: eventlog.Summary{Phase: messages.PhaseRunning, Turn: "t4", Open: true}}
 }
 
 // The steps of a turn are counted across a change of owner.

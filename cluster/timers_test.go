@@ -96,7 +96,7 @@ func (w *world) pausedAgent(key string, due time.Time) {
 	log, e := w.lateFrame(messages.AgentID{Tenant: "default", Kind: "assistant", Key: key})
 	last := len(e.Frame.Events) - 1
 	e.Frame.Events[last] = messages.TurnPaused{Turn: "t4", Reason: "approval"} // in place of a model call
-	e.Summary = eventlog.Summary{Phase: eventlog.Paused, Turn: "t4", Due: due, Waiting: 2}
+	e.Summary = eventlog.Summary{Phase: messages.PhasePaused, Turn: "t4", Due: due, Waiting: 2}
 	var err error
 	e.Bytes, err = messages.EncodeFrame(e.Agent, e.Frame)
 	w.ok(err)

@@ -101,7 +101,7 @@ func (w *world) store(log eventlog.Appender, a messages.AgentID, frames []*messa
 	w.t.Helper()
 	s := storyLog{agent: a}
 	epoch, state := messages.Epoch(1), new(turn.State)
-	var phase eventlog.Phase
+	var phase messages.AgentPhase
 	seen := make(map[string]bool)
 	for _, f := range frames {
 		if taken, ok := f.Events[0].(messages.AgentActivated); ok {

@@ -42,21 +42,10 @@ func (r Recorded) Tail() Tail {
 	return Tail{Seq: r.Seq, Frame: f.ID, Digest: r.Digest, Last: f.Last(), Epoch: f.Epoch, Time: f.Time}
 }
 
-// Phase is what an agent is doing as of a frame.
-type Phase = messages.AgentPhase
-
-// The phases.
-const (
-	Idle    = messages.PhaseIdle
-	Running = messages.PhaseRunning
-	Paused  = messages.PhasePaused
-	Gone    = messages.PhaseDeleted
-)
-
 // Summary is what headers say of an agent as of a frame, so that lists and
 // recovery need not decode it.
 type Summary struct {
-	Phase Phase
+	Phase messages.AgentPhase
 	Turn  messages.TurnID // running or paused; else empty
 	// Open says that the agent owes work: it must be activated by whoever owns
 	// its partition, even if nobody asks.

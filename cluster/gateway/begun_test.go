@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -15,8 +14,8 @@ func (h *house) lived() (frames int) {
 	h.t.Helper()
 	for i := range 1500 {
 		input, turn, call := fmt.Sprint("u", i), messages.TurnID(fmt.Sprint("t", i)), messages.CallID(fmt.Sprint("m", i))
-		h.wrote(till, eventlog.Running, accepted(input, messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{input}, MaxSteps: 5}, asks(turn, call, input))
-		h.wrote(till, eventlog.Idle, calling(turn, call, "hi"), messages.ToolRequested{Turn: turn, Call: "c", Tool: "refund", Arguments: "{}"},
+		h.wrote(till, messages.PhaseRunning, accepted(input, messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{input}, MaxSteps: 5}, asks(turn, call, input))
+		h.wrote(till, messages.PhaseIdle, calling(turn, call, "hi"), messages.ToolRequested{Turn: turn, Call: "c", Tool: "refund", Arguments: "{}"},
 			messages.ToolCompleted{Turn: turn, Call: "c", Output: "ok"}, messages.TurnCompleted{Turn: turn, Inputs: []string{input}})
 		frames += 2
 	}
@@ -103,7 +102,7 @@ func TestPageOfTheDeleted(t *testing.T) {
 	read := 0
 	for _, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: "events"}) {
 		if read++; read == 1 {
-			h.wrote(till, eventlog.Idle, messages.AgentDeleted{})
+			h.wrote(till, messages.PhaseIdle, messages.AgentDeleted{})
 			h.ok(h.log.Purge(h.ctx, till, h.tails[till].Seq))
 		}
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -17,15 +16,15 @@ func TestBriefCallers(t *testing.T) {
 	d := h.next()
 	full := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
 	d2 := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	for _, d := range []delivered{d, d2} {
 		d.answers <- messages.Answer{N: n, Turn: "t1"}
 	}
 	full.hears("input.accepted turn.started model.requested")
-	h.wrote(till, eventlog.Running, calling("t1", "m1", "one moment"), messages.ToolStarted{Turn: "t1", Call: "c"})
-	h.wrote(till, eventlog.Paused, messages.TurnPaused{Turn: "t1", Reason: "tool_unknown"})
-	h.wrote(till, eventlog.Running, messages.TurnResumed{Turn: "t1"}, asks("t1", "m2"))
-	h.wrote(till, eventlog.Idle, says("t1", "m2", "done"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "done"})
+	h.wrote(till, messages.PhaseRunning, calling("t1", "m1", "one moment"), messages.ToolStarted{Turn: "t1", Call: "c"})
+	h.wrote(till, messages.PhasePaused, messages.TurnPaused{Turn: "t1", Reason: "tool_unknown"})
+	h.wrote(till, messages.PhaseRunning, messages.TurnResumed{Turn: "t1"}, asks("t1", "m2"))
+	h.wrote(till, messages.PhaseIdle, says("t1", "m2", "done"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "done"})
 	brief.hears(`response "one moment"`, "turn.paused", "turn.resumed", `response "done"`, "turn.completed", "end")
 	full.hears(`response "one moment"`, "model.completed tool.started", "turn.paused", "turn.resumed model.requested", `response "done"`, "model.completed turn.completed", "end")
 }
@@ -36,11 +35,11 @@ func TestBriefCallersAskAgain(t *testing.T) {
 	h := newHouse(t, nil)
 	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}, messages.HeaderAlive: {"1"}})
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	d.answers <- messages.Answer{N: n, Turn: "t1"}
-	said := h.wrote(till, eventlog.Running, calling("t1", "m1", "one moment"))
-	h.wrote(till, eventlog.Running, asks("t1", "m2"))
-	h.wrote(till, eventlog.Idle, says("t1", "m2", "done"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "done"})
+	said := h.wrote(till, messages.PhaseRunning, calling("t1", "m1", "one moment"))
+	h.wrote(till, messages.PhaseRunning, asks("t1", "m2"))
+	h.wrote(till, messages.PhaseIdle, says("t1", "m2", "done"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "done"})
 	var after []string
 	for ended := false; !ended; {
 		msg, err := c.sub.NextMsgWithContext(h.ctx)

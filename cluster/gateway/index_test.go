@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -86,7 +85,7 @@ func (h *house) tenant(q messages.Query) (list []string) {
 func (h *house) worked(a messages.AgentID, call, tool, arguments string) {
 	h.t.Helper()
 	turn := messages.TurnID("t-" + call)
-	h.wrote(a, eventlog.Idle,
+	h.wrote(a, messages.PhaseIdle,
 		messages.ModelRequested{Turn: turn, Step: 1, Call: messages.CallID("m-" + call), Model: "a/b"},
 		messages.ModelCompleted{Turn: turn, Step: 1, Call: messages.CallID("m-" + call), Usage: messages.Usage{Input: 10}, Cost: 2},
 		messages.ToolRequested{Turn: turn, Step: 1, Call: messages.CallID(call), Tool: tool, Arguments: arguments},
@@ -146,7 +145,7 @@ func TestPagesDoNotShift(t *testing.T) {
 	name := func(i int) messages.AgentID { return agent("default", "sales", fmt.Sprintf("k%04d", i)) }
 	const agents = defaultLimit + 200 // two pages
 	for i := range agents {
-		h.wrote(name(2*i+1), eventlog.Paused, messages.ToolRequested{Turn: "t2", Call: "c", Tool: "refund", Arguments: `{}`}, gated("c", `{}`))
+		h.wrote(name(2*i+1), messages.PhasePaused, messages.ToolRequested{Turn: "t2", Call: "c", Tool: "refund", Arguments: `{}`}, gated("c", `{}`))
 	}
 	for _, view := range []string{"agents", "approvals", "effects"} {
 		seen := make(map[string]int)
@@ -155,8 +154,8 @@ func TestPagesDoNotShift(t *testing.T) {
 			var row struct{ Agent messages.AgentID }
 			h.ok(json.Unmarshal(line, &row))
 			if seen[row.Agent.Key]++; len(seen) == 10 { // before what was seen
-				h.wrote(agent("default", "sales", "a-"+view), eventlog.Paused, messages.ToolRequested{Turn: "t2", Call: "c", Tool: "refund", Arguments: `{}`}, gated("c", `{}`))
-				h.wrote(name(1), eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "c"}, messages.ToolStarted{Turn: "t2", Call: "c", Attempt: 1})
+				h.wrote(agent("default", "sales", "a-"+view), messages.PhasePaused, messages.ToolRequested{Turn: "t2", Call: "c", Tool: "refund", Arguments: `{}`}, gated("c", `{}`))
+				h.wrote(name(1), messages.PhaseIdle, messages.ApprovalGranted{Turn: "t2", Call: "c"}, messages.ToolStarted{Turn: "t2", Call: "c", Attempt: 1})
 			}
 		}
 		for i := range agents {
@@ -172,7 +171,7 @@ func TestPagesOfLargeRows(t *testing.T) {
 	h := newHouse(t, nil)
 	const calls, size = 40, 300 << 10
 	for i := range calls {
-		h.wrote(till, eventlog.Running, messages.ToolRequested{Turn: "t", Call: messages.CallID(fmt.Sprint("c", i)), Tool: "write", Arguments: `{"text":"` + strings.Repeat("x", size) + `"}`})
+		h.wrote(till, messages.PhaseRunning, messages.ToolRequested{Turn: "t", Call: messages.CallID(fmt.Sprint("c", i)), Tool: "write", Arguments: `{"text":"` + strings.Repeat("x", size) + `"}`})
 	}
 	sub, err := h.nc.SubscribeSync(h.nc.NewInbox())
 	h.ok(err)
@@ -201,7 +200,7 @@ func TestPagesOfLargeRows(t *testing.T) {
 func TestViewsOnASmallServer(t *testing.T) {
 	h := newHouseOn(t, nil, embedded.Config{MaxPayload: 40 << 10})
 	long := strings.Repeat("x", 100<<10)
-	h.wrote(till, eventlog.Idle, messages.ToolRequested{Turn: "t", Call: "c", Tool: "write", Arguments: long})
+	h.wrote(till, messages.PhaseIdle, messages.ToolRequested{Turn: "t", Call: "c", Tool: "write", Arguments: long})
 	if all := h.tenant(messages.Query{View: "effects"}); len(all) != 1 || !strings.Contains(all[0], long) {
 		t.Errorf("%d effects of the tenant", len(all))
 	}
@@ -311,7 +310,7 @@ func TestViewsAsOfEveryEvent(t *testing.T) { // A80
 	last, events := messages.EventNumber(0), 0
 	for _, frame := range story {
 		for _, ev := range frame { // a frame each, so that each event is the newest once
-			last = h.wrote(till, eventlog.Running, ev)
+			last = h.wrote(till, messages.PhaseRunning, ev)
 			live[last] = all(0)
 			events++
 		}

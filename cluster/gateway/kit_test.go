@@ -145,7 +145,7 @@ func (h *house) connect(srv *embedded.Server) *nats.Conn {
 
 // wrote appends a frame of the agent's and tells the hub; it gives the number
 // of the first event.
-func (h *house) wrote(a messages.AgentID, phase eventlog.Phase, events ...messages.Event) messages.EventNumber {
+func (h *house) wrote(a messages.AgentID, phase messages.AgentPhase, events ...messages.Event) messages.EventNumber {
 	h.t.Helper()
 	tail := h.tails[a]
 	f := &messages.Frame{

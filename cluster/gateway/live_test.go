@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -180,7 +179,7 @@ func TestNotices(t *testing.T) {
 	var items []item
 	for i := range 6 {
 		turn := messages.TurnID(fmt.Sprint("t", i))
-		n := h.wrote(till, eventlog.Running, accepted(fmt.Sprint("u", i), messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{fmt.Sprint("u", i)}, MaxSteps: 5})
+		n := h.wrote(till, messages.PhaseRunning, accepted(fmt.Sprint("u", i), messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{fmt.Sprint("u", i)}, MaxSteps: 5})
 		items = append(items, item{reached: n + 1, seq: h.tails[till].Seq})
 	}
 	for _, i := range []int{0, 1, 1, 0, 3, 2, 5} {
@@ -330,7 +329,7 @@ func TestTheEndIsLost(t *testing.T) {
 	h.ok(err)
 	h.ok(h.nc.PublishMsg(&nats.Msg{Subject: messages.Prompt(till), Reply: sub.Subject, Header: nats.Header{messages.HeaderAlive: {"1"}}, Data: []byte(`{"prompt":"hello","id":"u1"}`)}))
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	d.answers <- messages.Answer{N: n, Turn: "t1"}
 	came := 0
 	next := func() (part, alive string) {
@@ -347,7 +346,7 @@ func TestTheEndIsLost(t *testing.T) {
 	}
 	way.set(true)
 	h.eventually("the connection is broken", func() bool { return g.Conn.Status() == nats.RECONNECTING })
-	h.wrote(till, eventlog.Idle, says("t1", "m1", "hi"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hi"})
+	h.wrote(till, messages.PhaseIdle, says("t1", "m1", "hi"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hi"})
 	h.eventually("the reply has ended", func() bool { streams, _ := g.Load(); return streams == 0 })
 	way.set(false)
 	for {
@@ -384,7 +383,7 @@ func TestAttentiveCallers(t *testing.T) { // A100
 		t.Errorf("first came %v %s", msg.Header, msg.Data)
 	}
 	plain := listen(nil, `{"prompt":"hello","id":"u1"}`)
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	d.answers <- messages.Answer{N: n, Turn: "t1"}
 	h.next().answers <- messages.Answer{N: n, Turn: "t1", Duplicate: true}
 	parts, told := 0, 0
@@ -400,7 +399,7 @@ func TestAttentiveCallers(t *testing.T) { // A100
 			}
 		}
 	}
-	h.wrote(till, eventlog.Idle, says("t1", "m1", "hi"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hi"})
+	h.wrote(till, messages.PhaseIdle, says("t1", "m1", "hi"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hi"})
 	for msg := next(plain); ; msg = next(plain) {
 		if len(msg.Header) > 0 {
 			t.Errorf("a plain caller is told %v %s", msg.Header, msg.Data)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -27,10 +26,10 @@ func (h *house) paused() *caller {
 	h.t.Helper()
 	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}})
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}})
 	d.answers <- messages.Answer{N: n}
 	c.hears("input.accepted turn.started")
-	h.wrote(till, eventlog.Paused, requested("a", `{"cents":9900}`), requested("b", `{"cents":1}`), messages.ToolFlagged{Turn: "t2", Call: "b", Tool: "refund", Of: "a"},
+	h.wrote(till, messages.PhasePaused, requested("a", `{"cents":9900}`), requested("b", `{"cents":1}`), messages.ToolFlagged{Turn: "t2", Call: "b", Tool: "refund", Of: "a"},
 		gated("a", `{"cents":9900}`), gated("b", `{"cents":1}`),
 		messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a", "b"}})
 	c.hears("tool.requested tool.requested tool.flagged approval.requested approval.requested turn.paused")
@@ -70,7 +69,7 @@ func TestQueriesAreAnswered(t *testing.T) { // A100
 		t.Errorf("it was delivered as %+v", denied.Deliver)
 	}
 	denied.answers <- messages.Answer{N: 7}
-	h.wrote(till, eventlog.Paused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund"}, messages.ToolDenied{Turn: "t2", Call: "b", Message: text})
+	h.wrote(till, messages.PhasePaused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund"}, messages.ToolDenied{Turn: "t2", Call: "b", Message: text})
 	c.hears("approval.denied tool.denied") // and no further query: a was asked about
 	c.answers(0, "always")
 	granted := h.next()
@@ -79,7 +78,7 @@ func TestQueriesAreAnswered(t *testing.T) { // A100
 		t.Error("two calls are decided under one id")
 	}
 	granted.answers <- messages.Answer{N: 9}
-	h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}})
+	h.wrote(till, messages.PhaseIdle, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}})
 	c.hears("approval.granted turn.completed", "end")
 	h.forgotten()
 }
@@ -115,7 +114,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 		t.Errorf("decided by %+v and %+v", yes.Command, no.Command)
 	}
 	yes.answers <- messages.Answer{N: 7}
-	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
+	h.wrote(till, messages.PhasePaused, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
 	first.hears("approval.granted")
 	second.hears("approval.granted")
 	no.answers <- messages.Answer{Err: messages.Refuse(messages.Conflict, "call \"a\" was granted before")}
@@ -124,8 +123,8 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	again = h.next()
 	again.answers <- messages.Answer{N: 1, Duplicate: true}
 	third.hears("input.accepted turn.started", "tool.requested tool.requested tool.flagged approval.requested approval.requested turn.paused", "approval.granted", "query t2/b/1") // not a any more
-	h.wrote(till, eventlog.Paused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund", By: "timeout"})                                                                  // elsewhere
-	h.wrote(till, eventlog.Paused, requested("c", ""), messages.ApprovalRequested{Turn: "t2", Call: "c", Tool: "refund"})
+	h.wrote(till, messages.PhasePaused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund", By: "timeout"})                                                             // elsewhere
+	h.wrote(till, messages.PhasePaused, requested("c", ""), messages.ApprovalRequested{Turn: "t2", Call: "c", Tool: "refund"})
 	for _, c := range []*caller{first, second} {
 		c.hears("approval.denied", "tool.requested approval.requested", "query t2/c/1")
 	}
@@ -211,7 +210,7 @@ func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 		c.hears(fmt.Sprintf("query t2/b/%d", i+2))
 		asked("the log is away")
 	}
-	h.wrote(till, eventlog.Idle, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1"}, By: "abort"})
+	h.wrote(till, messages.PhaseIdle, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1"}, By: "abort"})
 	c.hears("turn.aborted", "error 409 turn t2 was aborted (abort)", "end")
 	h.forgotten()
 }
@@ -244,10 +243,10 @@ func TestSteeredCallersAreAsked(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
 	first.hears("query t2/a/1", "query t2/b/1")
-	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"})
+	h.wrote(till, messages.PhasePaused, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"})
 	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
 	d := h.next()
-	d.answers <- messages.Answer{N: h.wrote(till, eventlog.Paused, accepted("u2", messages.Steered, "t2")), Disposition: messages.Steered}
+	d.answers <- messages.Answer{N: h.wrote(till, messages.PhasePaused, accepted("u2", messages.Steered, "t2")), Disposition: messages.Steered}
 	c.hears("input.accepted", "query t2/a/1") // not b
 }
 
@@ -279,7 +278,7 @@ func TestWhoMayPromptMayNotThereforeDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, decides)
 			c := h.paused()
-			h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"}, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"},
+			h.wrote(till, messages.PhaseIdle, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"}, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"},
 				messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}})
 			c.hears("approval.granted approval.granted turn.completed", "end")
 		})
@@ -304,7 +303,7 @@ func TestTheClientAnswersQueries(t *testing.T) {
 		said <- strings.Join(types, " ")
 	}()
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, requested("a", "{}"), gated("a", "{}"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, requested("a", "{}"), gated("a", "{}"))
 	d.answers <- messages.Answer{N: n}
 	for d = h.next(); d.Command.CommandType() == "input"; d = h.next() { // asked again: no word came in time
 		d.answers <- messages.Answer{N: n, Duplicate: true}
@@ -313,7 +312,7 @@ func TestTheClientAnswersQueries(t *testing.T) {
 		t.Errorf("delivered %+v", d.Command)
 	}
 	d.answers <- messages.Answer{N: 4}
-	h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "paid"})
+	h.wrote(till, messages.PhaseIdle, messages.ApprovalGranted{Turn: "t2", Call: "a"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "paid"})
 	if got := <-said; got != "input.accepted turn.started tool.requested approval.requested query approval.granted delta turn.completed" {
 		t.Errorf("the client said %s", got)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -102,10 +101,10 @@ func TestFailuresOfModels(t *testing.T) {
 			c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
 			d := h.next()
 			in := d.Command.(messages.Input).ID
-			n := h.wrote(till, eventlog.Running, accepted(in, messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{in}})
+			n := h.wrote(till, messages.PhaseRunning, accepted(in, messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{in}})
 			d.answers <- messages.Answer{N: n}
 			c.hears("input.accepted turn.started")
-			h.wrote(till, eventlog.Idle, messages.TurnFailed{Turn: "t2", Inputs: []string{in}, Reason: "model", Kind: messages.ModelFailure(kind), Message: "no"})
+			h.wrote(till, messages.PhaseIdle, messages.TurnFailed{Turn: "t2", Inputs: []string{in}, Reason: "model", Kind: messages.ModelFailure(kind), Message: "no"})
 			c.hears("turn.failed", "error "+status+" turn t2 failed ("+kind+"): no", "end")
 		})
 	}

@@ -25,7 +25,7 @@ func (h *house) modelAsked() *caller {
 	h.t.Helper()
 	caller := h.prompt(`{"id":"u1","prompt":"hello"}`, nil)
 	in := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}}, asks("t1", "m1", "u1"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}}, asks("t1", "m1", "u1"))
 	in.answers <- messages.Answer{N: n, Turn: "t1", Disposition: messages.Started}
 	caller.hears("input.accepted turn.started model.requested")
 	return caller
@@ -78,7 +78,7 @@ func TestAnswerIsStreamedOnce(t *testing.T) {
 			} else if ended.Blob != nil {
 				ended.Output = ""
 			}
-			h.wrote(till, eventlog.Idle, said, ended)
+			h.wrote(till, messages.PhaseIdle, said, ended)
 			if got := caller.texts(); strings.Join(got, "|") != strings.Join(c.want, "|") {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -92,7 +92,7 @@ func TestAnswerOfSeveralItems(t *testing.T) {
 	h := newHouse(t, nil)
 	caller := h.modelAsked()
 	h.delta("t1", "m1", "Sure.")
-	h.wrote(till, eventlog.Idle,
+	h.wrote(till, messages.PhaseIdle,
 		messages.ModelCompleted{Turn: "t1", Call: "m1", Items: []messages.Item{
 			messages.Text(messages.RoleAssistant, "Sure."), {Type: messages.ItemReasoning, Content: messages.TextContent("Hm.")},
 			{Type: messages.ItemRefusal, Role: messages.RoleAssistant, Content: messages.TextContent("No.")},
@@ -162,7 +162,7 @@ func TestAnswerCannotBeRead(t *testing.T) {
 					h.g.reading <- struct{}{}
 				}
 			}
-			h.wrote(till, eventlog.Idle,
+			h.wrote(till, messages.PhaseIdle,
 				messages.ModelCompleted{Turn: "t1", Call: "m1", Items: []messages.Item{{Type: messages.ItemMessage, Role: messages.RoleAssistant, Content: messages.Content{part, {Type: "text", Text: "after"}}}}, Blob: b},
 				messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Blob: b})
 			if c.shut {

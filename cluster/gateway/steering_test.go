@@ -6,7 +6,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/cluster/client"
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -46,18 +45,18 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 // whole text, once it is there, and no piece out of its middle.
 func TestSteeredPromptStreamsTheRunningTurn(t *testing.T) {
 	h := newHouse(t, nil)
-	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+	h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u2", messages.Steered, "t2"))
-	h.wrote(till, eventlog.Running, accepted("u9", messages.Steered, "t2"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Steered, "t2"))
+	h.wrote(till, messages.PhaseRunning, accepted("u9", messages.Steered, "t2"))
 	d.answers <- messages.Answer{N: n, Turn: "t2", Disposition: messages.Steered}
 	h.delta("t2", "m3", "of an answer")
 	c.hears("input.accepted")
-	h.wrote(till, eventlog.Running, says("t2", "m3", "the middle of an answer"), messages.InputRequeued{Input: "u9", Turn: "t2"}, asks("t2", "m7", "u2"))
+	h.wrote(till, messages.PhaseRunning, says("t2", "m3", "the middle of an answer"), messages.InputRequeued{Input: "u9", Turn: "t2"}, asks("t2", "m7", "u2"))
 	h.delta("t2", "m7", "seen ")
 	h.delta("t2", "m7", "you")
-	h.wrote(till, eventlog.Idle, says("t2", "m7", "seen you too"), messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1", "u2"}, Output: "seen you too"})
+	h.wrote(till, messages.PhaseIdle, says("t2", "m7", "seen you too"), messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1", "u2"}, Output: "seen you too"})
 	c.hears(`response "the middle of an answer"`, "model.completed model.requested", `response "seen "`, `response "you"`, `response " too"`,
 		"model.completed turn.completed", "end")
 }
@@ -93,15 +92,15 @@ func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) {
 		{[]messages.Event{timer, messages.TurnFailed{Turn: "t2", Inputs: []string{"u1"}}, requeued}, "timer.cancelled input.requeued"},
 		{[]messages.Event{timer, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}}, requeued}, "timer.cancelled input.requeued"},
 	} {
-		h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+		h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 		c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
 		d := h.next()
-		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Steered, "t2"))}
+		d.answers <- messages.Answer{N: h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Steered, "t2"))}
 		c.hears("input.accepted")
-		h.wrote(till, eventlog.Running, end.events...)
-		h.wrote(till, eventlog.Running, messages.TurnStarted{Turn: "t9", Inputs: []string{"u7"}}, messages.TurnAborted{Turn: "t9", Inputs: []string{"u7"}})
-		h.wrote(till, eventlog.Running, messages.TurnStarted{Turn: "t11", Inputs: []string{"u2"}}, asks("t11", "m12", "u2"))
-		h.wrote(till, eventlog.Idle, says("t11", "m12", "now you"), messages.TurnCompleted{Turn: "t11", Inputs: []string{"u2"}, Output: "now you"})
+		h.wrote(till, messages.PhaseRunning, end.events...)
+		h.wrote(till, messages.PhaseRunning, messages.TurnStarted{Turn: "t9", Inputs: []string{"u7"}}, messages.TurnAborted{Turn: "t9", Inputs: []string{"u7"}})
+		h.wrote(till, messages.PhaseRunning, messages.TurnStarted{Turn: "t11", Inputs: []string{"u2"}}, asks("t11", "m12", "u2"))
+		h.wrote(till, messages.PhaseIdle, says("t11", "m12", "now you"), messages.TurnCompleted{Turn: "t11", Inputs: []string{"u2"}, Output: "now you"})
 		c.hears(end.told, "turn.started model.requested", `response "now you"`, "model.completed turn.completed", "end")
 	}
 }
@@ -119,9 +118,9 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 	} {
 		c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
 		d := h.next()
-		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Queued, ""))}
+		d.answers <- messages.Answer{N: h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Queued, ""))}
 		c.hears("input.accepted")
-		h.wrote(till, eventlog.Running, messages.InputCancelled{Input: "u7"}, messages.InputDropped{Input: "u7"}, messages.TimerFired{Timer: "u2", Input: "u2"}, messages.TimerCancelled{Turn: "t1", Timer: "d"}, tc.end)
+		h.wrote(till, messages.PhaseRunning, messages.InputCancelled{Input: "u7"}, messages.InputDropped{Input: "u7"}, messages.TimerFired{Timer: "u2", Input: "u2"}, messages.TimerCancelled{Turn: "t1", Timer: "d"}, tc.end)
 		c.hears(tc.end.EventType(), tc.told, "end")
 	}
 	ended := make(chan string, 1)
@@ -138,8 +137,8 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 		ended <- said
 	}()
 	d := h.next()
-	d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u8", messages.Queued, ""))}
-	h.wrote(till, eventlog.Idle, messages.InputCancelled{Input: "u8"})
+	d.answers <- messages.Answer{N: h.wrote(till, messages.PhaseRunning, accepted("u8", messages.Queued, ""))}
+	h.wrote(till, messages.PhaseIdle, messages.InputCancelled{Input: "u8"})
 	if got := <-ended; got != "input.cancelled conflict" {
 		t.Errorf("the client said %q", got)
 	}
@@ -149,23 +148,23 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 // until a person comes. Of that turn it hears nothing else.
 func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	h := newHouse(t, anybody)
-	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+	h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 	c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u2", messages.Queued, ""))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Queued, ""))
 	d.answers <- messages.Answer{N: n, Disposition: messages.Queued}
 	c.hears("input.accepted")
-	h.wrote(till, eventlog.Paused, requested("a", "{}"), gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}})
+	h.wrote(till, messages.PhasePaused, requested("a", "{}"), gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}})
 	c.hears("turn.paused") // and is not asked about a call of another's turn
-	h.wrote(till, eventlog.Running, messages.TurnResumed{Turn: "t2"}, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
+	h.wrote(till, messages.PhaseRunning, messages.TurnResumed{Turn: "t2"}, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
 	c.hears("turn.resumed")
 	late := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
 	d = h.next()
 	d.answers <- messages.Answer{N: n, Disposition: messages.Queued, Duplicate: true}
 	late.hears("input.accepted", "turn.paused", "turn.resumed")
-	h.wrote(till, eventlog.Running, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}}, messages.TurnStarted{Turn: "t12", Inputs: []string{"u2"}})
-	h.wrote(till, eventlog.Paused, messages.TurnPaused{Turn: "t12", Reason: "max_tokens"})
-	h.wrote(till, eventlog.Idle, messages.TurnAborted{Turn: "t12", Inputs: []string{"u2"}, By: "abort"})
+	h.wrote(till, messages.PhaseRunning, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}}, messages.TurnStarted{Turn: "t12", Inputs: []string{"u2"}})
+	h.wrote(till, messages.PhasePaused, messages.TurnPaused{Turn: "t12", Reason: "max_tokens"})
+	h.wrote(till, messages.PhaseIdle, messages.TurnAborted{Turn: "t12", Inputs: []string{"u2"}, By: "abort"})
 	for _, c := range []*caller{c, late} {
 		c.hears("turn.started", "turn.paused", "turn.aborted", "error 409 turn t12 was aborted (abort)", "end")
 	}
@@ -186,23 +185,23 @@ func TestAnswersThatNoModelGave(t *testing.T) {
 	h := newHouse(t, nil)
 	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 	d.answers <- messages.Answer{N: n}
-	h.wrote(till, eventlog.Running, calling("t2", "m3", "Asking for 142 items."), messages.ToolCompleted{Turn: "t2", Call: "c", Output: "42"})
-	h.wrote(till, eventlog.Idle, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "42"})
+	h.wrote(till, messages.PhaseRunning, calling("t2", "m3", "Asking for 142 items."), messages.ToolCompleted{Turn: "t2", Call: "c", Output: "42"})
+	h.wrote(till, messages.PhaseIdle, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "42"})
 	c.hears("input.accepted turn.started model.requested", `response "Asking for 142 items."`, "model.completed tool.completed", `response "42"`, "turn.completed", "end")
 
 	c = h.prompt(`{"prompt":"hello","id":"u5"}`, nil)
 	d = h.next()
-	n = h.wrote(till, eventlog.Running, accepted("u5", messages.Started, "t6"), messages.TurnStarted{Turn: "t6", Inputs: []string{"u5"}})
+	n = h.wrote(till, messages.PhaseRunning, accepted("u5", messages.Started, "t6"), messages.TurnStarted{Turn: "t6", Inputs: []string{"u5"}})
 	d.answers <- messages.Answer{N: n}
-	h.wrote(till, eventlog.Idle, calling("t6", "m6", "paid"), messages.ToolCompleted{Turn: "t6", Call: "c", Output: "paid"}, messages.TurnCompleted{Turn: "t6", Inputs: []string{"u5"}, Output: "paid"})
+	h.wrote(till, messages.PhaseIdle, calling("t6", "m6", "paid"), messages.ToolCompleted{Turn: "t6", Call: "c", Output: "paid"}, messages.TurnCompleted{Turn: "t6", Inputs: []string{"u5"}, Output: "paid"})
 	c.hears("input.accepted turn.started", `response "paid"`, "model.completed tool.completed", `response "paid"`, "turn.completed", "end") // the model's word, then the tool's
 
 	c = h.prompt(`{"prompt":"hello","id":"u7"}`, nil)
 	d = h.next()
-	n = h.wrote(till, eventlog.Running, accepted("u7", messages.Started, "t8"), messages.TurnStarted{Turn: "t8", Inputs: []string{"u7"}})
+	n = h.wrote(till, messages.PhaseRunning, accepted("u7", messages.Started, "t8"), messages.TurnStarted{Turn: "t8", Inputs: []string{"u7"}})
 	d.answers <- messages.Answer{N: n}
-	h.wrote(till, eventlog.Idle, messages.HookDecided{Turn: "t8", Hook: "guard", Decision: "finish", Answer: "Not\ntoday."}, messages.TurnCompleted{Turn: "t8", Inputs: []string{"u7"}, Output: "Not\ntoday."})
+	h.wrote(till, messages.PhaseIdle, messages.HookDecided{Turn: "t8", Hook: "guard", Decision: "finish", Answer: "Not\ntoday."}, messages.TurnCompleted{Turn: "t8", Inputs: []string{"u7"}, Output: "Not\ntoday."})
 	c.hears("input.accepted turn.started", `response "Not\ntoday."`, "hook.decided turn.completed", "end")
 }

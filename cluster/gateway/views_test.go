@@ -22,7 +22,7 @@ func (h *house) waits(a messages.AgentID, calls ...messages.CallID) {
 	for _, c := range calls {
 		events = append(events, requested(c, string(c)), gated(c, string(c)))
 	}
-	h.wrote(a, eventlog.Paused, append(events, messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: calls, Message: "approve or deny"})...)
+	h.wrote(a, messages.PhasePaused, append(events, messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: calls, Message: "approve or deny"})...)
 }
 
 func (h *house) pending(of string) string {
@@ -40,11 +40,11 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) {
 	h.waits(till, "a", "b")
 	h.waits(agent("default", "sales", "x"), "c")
 	h.waits(agent("other", "sales", "x"), "d")
-	h.wrote(agent("default", "sales", "idle"), eventlog.Idle, accepted("u1", messages.Queued, ""))
+	h.wrote(agent("default", "sales", "idle"), messages.PhaseIdle, accepted("u1", messages.Queued, ""))
 	busy := agent("default", "sales", "busy") // runs while a call waits: its row says so
-	h.wrote(busy, eventlog.Running, messages.TurnStarted{Turn: "t"}, messages.ToolRequested{Turn: "t", Call: "e", Tool: "refund"}, messages.ApprovalRequested{Turn: "t", Call: "e", Tool: "refund"})
+	h.wrote(busy, messages.PhaseRunning, messages.TurnStarted{Turn: "t"}, messages.ToolRequested{Turn: "t", Call: "e", Tool: "refund"}, messages.ApprovalRequested{Turn: "t", Call: "e", Tool: "refund"})
 	held := agent("default", "sales", "held") // at a limit: no call waits, and its log is not read
-	h.wrote(held, eventlog.Paused, accepted("u1", messages.Started, "t2"), messages.TurnPaused{Turn: "t2", Reason: "max_tokens"})
+	h.wrote(held, messages.PhasePaused, accepted("u1", messages.Started, "t2"), messages.TurnPaused{Turn: "t2", Reason: "max_tokens"})
 	for of, want := range map[string]string{
 		"support/till": "support/till a refund a; support/till b refund b",
 		"default":      "sales/busy e refund ; sales/x c refund c; support/till a refund a; support/till b refund b",
@@ -69,7 +69,7 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) {
 	if !reflect.DeepEqual(paged, []string{"a", "b"}) {
 		t.Errorf("of one kind, two lines: %v", paged)
 	}
-	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund", Remember: true, Reason: "fine"})
+	h.wrote(till, messages.PhasePaused, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund", Remember: true, Reason: "fine"})
 	if got := h.pending("support/till"); got != "support/till b refund b" {
 		t.Errorf("one is decided, now %s", got)
 	}
@@ -103,7 +103,7 @@ func TestApprovalsBesideADamagedAgent(t *testing.T) { // A29
 	h := newHouse(t, nil)
 	h.waits(agent("default", "sales", "a"), "a")
 	h.waits(agent("default", "sales", "b"), "b")
-	h.log.Inject(eventlog.Entry{Agent: agent("default", "sales", "a"), Frame: &messages.Frame{ID: "bad", First: 5, Events: []messages.Event{messages.AgentCleared{}}}, Bytes: []byte("no frame"), Summary: eventlog.Summary{Phase: eventlog.Paused}}, false)
+	h.log.Inject(eventlog.Entry{Agent: agent("default", "sales", "a"), Frame: &messages.Frame{ID: "bad", First: 5, Events: []messages.Event{messages.AgentCleared{}}}, Bytes: []byte("no frame"), Summary: eventlog.Summary{Phase: messages.PhasePaused}}, false)
 	if got := h.pending("default"); got != "sales/a a refund a; sales/b b refund b" {
 		t.Errorf("approvals: %s", got)
 	}
@@ -122,10 +122,10 @@ func (h *house) view(view string) []string {
 func TestShowAndUsage(t *testing.T) {
 	h := newHouse(t, nil)
 	usage := messages.Usage{Input: 20, Output: 3}
-	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5, Limits: messages.Limits{MaxTokens: 100}},
+	h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5, Limits: messages.Limits{MaxTokens: 100}},
 		messages.ModelRequested{Turn: "t2", Step: 1, Call: "m3", Model: "a/b", Inputs: []string{"u1"}}, messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m3", Usage: usage, Cost: 7})
-	h.wrote(till, eventlog.Paused, requested("a", "{}"), gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}, Message: "approve or deny"})
-	h.wrote(till, eventlog.Paused, accepted("u2", messages.Queued, ""), accepted("u3", messages.Steered, "t2"))
+	h.wrote(till, messages.PhasePaused, requested("a", "{}"), gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}, Message: "approve or deny"})
+	h.wrote(till, messages.PhasePaused, accepted("u2", messages.Queued, ""), accepted("u3", messages.Steered, "t2"))
 	var got map[string]any
 	h.ok(json.Unmarshal([]byte(h.view("show")[0]), &got))
 	var want map[string]any

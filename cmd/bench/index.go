@@ -65,13 +65,13 @@ func framesOf(i int, at time.Time) (a messages.AgentID, head eventlog.Summary, f
 	if i%100 == 0 {
 		frames[0].Events = append(first, messages.ApprovalRequested{Turn: "t3", Call: call, Tool: tool, Arguments: arguments, ArgsHash: messages.HashArguments(arguments)},
 			messages.TurnPaused{Turn: "t3", Reason: "approval", Calls: []messages.CallID{call}})
-		return a, eventlog.Summary{Phase: eventlog.Paused, Turn: "t3", Waiting: 1}, frames
+		return a, eventlog.Summary{Phase: messages.PhasePaused, Turn: "t3", Waiting: 1}, frames
 	}
 	frames[0].Events = append(first, messages.ToolStarted{Turn: "t3", Call: call, Tool: tool, OnUnknown: messages.Pause, Key: a.Full() + "/t3/" + string(call), Attempt: 1})
 	next := *frames[0]
 	next.First = frames[0].Last() + 1
 	next.Events = []messages.Event{messages.ToolCompleted{Turn: "t3", Call: call, Output: "done: receipt 4711"}, messages.TurnCompleted{Turn: "t3", Inputs: []string{"u1"}, Output: "It is on its way.", Steps: 1}}
-	return a, eventlog.Summary{Phase: eventlog.Idle}, append(frames, &next)
+	return a, eventlog.Summary{Phase: messages.PhaseIdle}, append(frames, &next)
 }
 
 // build fills the index with the frames, as a node that reads its log.

@@ -167,7 +167,7 @@ func TestSoundLog(t *testing.T) {
 	failing := errors.New("the snapshots are away")
 	cfg := doctor.Config{Log: l, Checks: []doctor.Check{func(_ context.Context, s doctor.Subject, _ doctor.Options, _ func(doctor.Finding)) error {
 		asked <- s.Agent
-		if s.Agent == agents[0] && (s.Tail != tail || s.Summary.Phase != eventlog.Idle || s.Stream == "") {
+		if s.Agent == agents[0] && (s.Tail != tail || s.Summary.Phase != messages.PhaseIdle || s.Stream == "") {
 			t.Errorf("%+v, want the tail %+v", s, tail)
 		}
 		if s.Agent == agents[1] {

@@ -51,7 +51,7 @@ func (v *visit) key(ctx context.Context, a messages.AgentID, p *patient) error {
 		f.Detail, f.Remedy = fmt.Sprintf("its events are encrypted with key %s, and there is none", p.keyID), putBack
 	case p.keyID != "" && id != p.keyID:
 		f.Detail, f.Remedy = fmt.Sprintf("its events are encrypted with key %s, and the key in the bucket is %s", p.keyID, id), "what is encrypted with the first cannot be read: find out what replaced it"
-	case id != "" && p.says.Phase == eventlog.Gone && p.idle:
+	case id != "" && p.says.Phase == messages.PhaseDeleted && p.idle:
 		f.Detail, f.Remedy = fmt.Sprintf("it is deleted, and key %s still exists: copies of its events could be read", id), v.keys.Erase(a)
 	default:
 		return nil

@@ -63,7 +63,7 @@ func TestCheckTombstones(t *testing.T) { // A108
 			t.Errorf("%s: %v", c.what, err)
 		}
 		if c.behind == (eventlog.Tail{}) {
-			entry := eventlog.Entry{Agent: a, Frame: &f, Bytes: []byte("x"), Summary: eventlog.Summary{Phase: eventlog.Idle}}
+			entry := eventlog.Entry{Agent: a, Frame: &f, Bytes: []byte("x"), Summary: eventlog.Summary{Phase: messages.PhaseIdle}}
 			if entry.Validate() == nil {
 				t.Errorf("%s: may be appended to an agent that has no frame", c.what)
 			}

@@ -71,7 +71,7 @@ var following = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Tail{Epoch: 4}, 1)[0]
 		e := Entry(t, a, tail, messages.TurnStarted{Turn: "t2"}, large(3))
-		e.Summary = eventlog.Summary{Phase: eventlog.Paused, Turn: "t2", Open: true, Due: time.Unix(1_800_000_000, 5).UTC(), Waiting: 12, Failed: "max_steps", Replies: true}
+		e.Summary = eventlog.Summary{Phase: messages.PhasePaused, Turn: "t2", Open: true, Due: time.Unix(1_800_000_000, 5).UTC(), Waiting: 12, Failed: "max_steps", Replies: true}
 		appended(t, o.Log, e)
 		f := follow(t, o.Feed, a.Partition())
 		h := f.next(t)

@@ -59,7 +59,7 @@ func Entry(t testing.TB, a messages.AgentID, tail eventlog.Tail, events ...messa
 			Prev: tail.Frame, PrevDigest: tail.Digest, Events: events,
 			Time: time.Unix(1_767_225_600, int64(tail.Last)), // any; no test depends on the clock
 		},
-		Summary: eventlog.Summary{Phase: eventlog.Idle},
+		Summary: eventlog.Summary{Phase: messages.PhaseIdle},
 	})
 }
 

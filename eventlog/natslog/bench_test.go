@@ -95,7 +95,7 @@ func benchEntry(a messages.AgentID, tail eventlog.Tail) (eventlog.Entry, error) 
 		Events: []messages.Event{messages.CommandNoop{Command: "x", Reason: payload}},
 	}
 	bytes, err := messages.EncodeFrame(a, f)
-	return eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: bytes, Summary: eventlog.Summary{Phase: eventlog.Running, Turn: "t1", Open: true}}, err
+	return eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: bytes, Summary: eventlog.Summary{Phase: messages.PhaseRunning, Turn: "t1", Open: true}}, err
 }
 
 // BenchmarkEncode is the part of BenchmarkAppend that is not the log's.

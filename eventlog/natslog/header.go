@@ -137,7 +137,7 @@ func parseHeading(h nats.Header) (heading, error) {
 func parseSummary(h nats.Header) (eventlog.Summary, error) {
 	line := h.Get(headerState)
 	f := fields(line)
-	s := eventlog.Summary{Phase: eventlog.Phase(f.next())}
+	s := eventlog.Summary{Phase: messages.AgentPhase(f.next())}
 	if turn := f.next(); turn != "-" {
 		s.Turn = messages.TurnID(turn)
 	}

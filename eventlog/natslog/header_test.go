@@ -24,15 +24,15 @@ func TestStateLines(t *testing.T) { // A84
 		line string
 		want eventlog.Summary
 	}{
-		{"idle - - -", eventlog.Summary{Phase: eventlog.Idle}}, // v0.1.0
-		{"running t5 open 1767225700000000000", eventlog.Summary{Phase: eventlog.Running, Turn: "t5", Open: true, Due: due}},
-		{"idle - - - 0", eventlog.Summary{Phase: eventlog.Idle}},
-		{"idle - replies - 0", eventlog.Summary{Phase: eventlog.Idle, Replies: true}},
-		{"running t5 open+replies - 0", eventlog.Summary{Phase: eventlog.Running, Turn: "t5", Open: true, Replies: true}},
-		{"paused t5 - 1767225700000000000 2", eventlog.Summary{Phase: eventlog.Paused, Turn: "t5", Due: due, Waiting: 2}},
-		{"paused t5 - - 1 added-later", eventlog.Summary{Phase: eventlog.Paused, Turn: "t5", Waiting: 1}},
-		{"idle - - - 0 failed:model", eventlog.Summary{Phase: eventlog.Idle, Failed: "model"}},
-		{"idle - - - 0 failed:model added-later", eventlog.Summary{Phase: eventlog.Idle, Failed: "model"}},
+		{"idle - - -", eventlog.Summary{Phase: messages.PhaseIdle}}, // v0.1.0
+		{"running t5 open 1767225700000000000", eventlog.Summary{Phase: messages.PhaseRunning, Turn: "t5", Open: true, Due: due}},
+		{"idle - - - 0", eventlog.Summary{Phase: messages.PhaseIdle}},
+		{"idle - replies - 0", eventlog.Summary{Phase: messages.PhaseIdle, Replies: true}},
+		{"running t5 open+replies - 0", eventlog.Summary{Phase: messages.PhaseRunning, Turn: "t5", Open: true, Replies: true}},
+		{"paused t5 - 1767225700000000000 2", eventlog.Summary{Phase: messages.PhasePaused, Turn: "t5", Due: due, Waiting: 2}},
+		{"paused t5 - - 1 added-later", eventlog.Summary{Phase: messages.PhasePaused, Turn: "t5", Waiting: 1}},
+		{"idle - - - 0 failed:model", eventlog.Summary{Phase: messages.PhaseIdle, Failed: "model"}},
+		{"idle - - - 0 failed:model added-later", eventlog.Summary{Phase: messages.PhaseIdle, Failed: "model"}},
 		{"paused t5 - - -1", eventlog.Summary{}},
 		{"paused t5 - - two", eventlog.Summary{}},
 		{"paused t5 -", eventlog.Summary{}},

@@ -121,13 +121,13 @@ func (p *partition) spawn(ctx actor.Context, id messages.AgentID, release func()
 	letters := &deadLetters{refusal: func() *messages.Error { return stoppedHere(id) }}
 	a := &agent{
 		rt: p.rt, ctx: p.ctx, id: id, epoch: p.epoch, kind: kind, def: kind.now.Load(),
-		letters: letters, tip: c.tip, backlog: c.backlog, token: release,
+		letters: letters, ahead: c.ahead, backlog: c.backlog, token: release,
 	}
 	if p.handover != nil {
 		a.drain = draining
 	}
 	c.pid = ctx.Spawn(letters.props(p.rt.dispatcher, func() actor.Actor { return a })) // its Terminated comes without a watch
-	c.queued, c.tip, c.spawned = false, nil, time.Now()
+	c.queued, c.ahead, c.spawned = false, nil, time.Now()
 	p.byPID[c.pid.Id] = id
 	for _, h := range p.release(c) {
 		ctx.RequestWithCustomSender(c.pid, h.message, h.sender)

@@ -61,12 +61,12 @@ func (l *gated) waits() int {
 	return l.waiting
 }
 
-// Tail blocks like every operation of gated; an activation reads it first.
-func (l *gated) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+// Head blocks like every operation of gated; an activation reads it first.
+func (l *gated) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if err := l.wait(ctx, a); err != nil {
 		return eventlog.Tail{}, err
 	}
-	return l.Log.Tail(ctx, a)
+	return l.Log.Head(ctx, a)
 }
 
 // gatedAppends is a gated log that blocks appends only.
@@ -79,8 +79,8 @@ func (l gatedAppends) Append(ctx context.Context, e eventlog.Entry) (eventlog.Ta
 	return l.Log.Append(ctx, e)
 }
 
-func (l gatedAppends) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	return l.Log.Tail(ctx, a)
+func (l gatedAppends) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	return l.Log.Head(ctx, a)
 }
 
 // TestBacklogIsBounded holds that the backlog of an agent whose append is slow is bounded in

@@ -40,8 +40,8 @@ type agent struct {
 	size     int // of the state when it was last estimated, in bytes
 	grown    int // bytes that were appended since
 
-	// tip is what the first reading begins with; nil: what it finds.
-	tip *eventlog.Tip
+	// ahead is what the first reading begins with; nil: what it finds.
+	ahead *eventlog.Newest
 
 	replayed
 

@@ -195,7 +195,7 @@ func (s *blobs) unreadable(ctx context.Context, a messages.AgentID, b messages.B
 func (s *blobs) namedBy(ctx context.Context, a messages.AgentID, b messages.Blob) (where string, deleted bool) {
 	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
-	for rec, err := range s.rt.store.Read(ctx, a, 0) {
+	for rec, err := range s.rt.store.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
 			break
 		}

@@ -70,13 +70,13 @@ type ahead struct {
 	t *testing.T
 }
 
-func (l ahead) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	tail, err := l.Tail(ctx, a)
+func (l ahead) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	tail, err := l.Head(ctx, a)
 	if err == nil {
 		_, err = l.Append(ctx, logtest.Entry(l.t, a, tail))
 	}
 	if err != nil {
 		l.t.Error(err)
 	}
-	return l.Log.Read(ctx, a, from)
+	return l.Log.Read(ctx, a, r)
 }

@@ -19,7 +19,7 @@ func CheckHeads(log eventlog.Reader) doctor.Check {
 		}
 		f := doctor.Finding{Check: "head", Status: doctor.Fail, Agent: s.Agent, Event: s.Tail.Last, Stream: s.Stream, Seq: s.Tail.Seq}
 		l := &loading{}
-		err := l.apply(s.Agent, 0, log.Read(ctx, s.Agent, 0))
+		err := l.apply(s.Agent, 0, log.Read(ctx, s.Agent, eventlog.Range{}))
 		var damage *eventlog.DamageError
 		switch {
 		case errors.As(err, &damage):

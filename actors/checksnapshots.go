@@ -69,7 +69,7 @@ func checkSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep 
 	}
 	upTo := kept.Tail.Last
 	if upTo > s.Tail.Last {
-		tail, err := log.Tail(ctx, s.Agent)
+		tail, err := log.Head(ctx, s.Agent)
 		if err != nil || upTo <= tail.Last {
 			return nil, err // it has been written to meanwhile
 		}
@@ -92,7 +92,7 @@ func checkSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep 
 // they are damaged, which CheckHeads reports, or encrypted.
 func replayUpTo(ctx context.Context, log eventlog.Reader, a messages.AgentID, upto messages.EventNumber) (*loading, error) {
 	l := &loading{}
-	err := l.apply(a, upto, log.Read(ctx, a, 0))
+	err := l.apply(a, upto, log.Read(ctx, a, eventlog.Range{}))
 	if damage := new(eventlog.DamageError); errors.As(err, &damage) || errors.Is(err, errEncrypted) {
 		return nil, nil
 	}

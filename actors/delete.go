@@ -144,7 +144,7 @@ func (a *agent) remove(upto messages.Extent) error {
 
 // mine reports whether the newest frame is still the one that this owner knows.
 func (a *agent) mine(ctx context.Context) (bool, error) {
-	tail, err := a.rt.store.Tail(ctx, a.id)
+	tail, err := a.rt.store.Head(ctx, a.id)
 	return tail.Frame == a.tail.Frame, err
 }
 
@@ -176,7 +176,7 @@ func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
 	defer cancel()
 	upto, err := a.rt.extent(ctx, a.id)
 	if err == nil {
-		a.tail, err = a.rt.store.TailByHead(ctx, a.id)
+		a.tail, err = a.rt.store.Head(ctx, a.id)
 	}
 	if err == nil {
 		err = a.appendTombstone(ctx, d.cause(), messages.AgentDeleted{Reason: d.Command.(messages.Delete).Reason, Upto: upto})
@@ -230,10 +230,10 @@ func (a *agent) appendTombstone(ctx context.Context, cause messages.Cause, ev me
 // purgeDeleted removes what lies before a tombstone that is the agent's newest frame, and reports
 // whether it did: damage before that does not matter.
 func (rt *Runtime) purgeDeleted(ctx context.Context, id messages.AgentID) bool {
-	tail, err := rt.store.TailByHead(ctx, id)
+	tail, err := rt.store.Head(ctx, id)
 	if err != nil {
 		return false
 	}
-	rec, err := rt.store.FrameAt(ctx, id, tail.Seq)
-	return err == nil && eventlog.Ends(rec.Frame) && rt.store.Purge(ctx, id, tail.Seq) == nil
+	rec, err := eventlog.First(rt.store.Read(ctx, id, eventlog.From(tail.Last)))
+	return err == nil && rec.Frame != nil && eventlog.Ends(rec.Frame) && rt.store.Purge(ctx, id, rec.Seq) == nil
 }

@@ -25,7 +25,7 @@ import (
 // kept returns the types of the events that a log holds of an agent.
 func kept(t *testing.T, log eventlog.Store, a messages.AgentID) (types []string) {
 	t.Helper()
-	for rec, err := range log.Read(context.Background(), a, 0) {
+	for rec, err := range log.Read(context.Background(), a, eventlog.Range{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +331,7 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "hello"))
 	examine := func(o doctor.Options) (found []doctor.Finding) {
-		tail, err := s.Store().Tail(t.Context(), ada)
+		tail, err := s.Store().Head(t.Context(), ada)
 		if err == nil {
 			subject := doctor.Subject{Agent: ada, Tail: tail, Summary: eventlog.Summary{Phase: messages.PhaseDeleted}}
 			err = actors.CheckSnapshots(s.Store())(t.Context(), subject, o, func(f doctor.Finding) { found = append(found, f) })
@@ -469,12 +469,12 @@ type slowFrames struct {
 	reached, free chan struct{}
 }
 
-func (l *slowFrames) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	if from > 1 {
+func (l *slowFrames) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	if r.After.Last > 0 && r.After.Frame == "" {
 		close(l.reached)
 		<-l.free
 	}
-	return l.Log.Read(ctx, a, from)
+	return l.Log.Read(ctx, a, r)
 }
 
 // The first answer to a command was purged while it was being read. No other frame is used in
@@ -554,9 +554,9 @@ type flipped struct {
 	purged atomic.Bool
 }
 
-func (l *flipped) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	if l.purged.Load() {
-		return l.Log.ReadFrom(ctx, a, after)
+func (l *flipped) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	if l.purged.Load() || r.After.Last > 0 {
+		return l.Log.Read(ctx, a, r)
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
 		yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Event: 1, Err: errors.New("a flipped bit")})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -66,7 +67,7 @@ func SnapshotBytes(events, log, snapshot int) (written int) {
 // SaveEach stores a snapshot as of each frame of an agent.
 func (r *Runtime) SaveEach(ctx context.Context, a messages.AgentID) error {
 	l := &loading{}
-	for rec, err := range r.store.Read(ctx, a, 0) {
+	for rec, err := range r.store.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ var faults = []fault{
 	{"answer a repeated command without its first answer", "(*Runtime).firstAnswer",
 		`projections.AnswerOf(f)`, `messages.Answer{N: f.Last(), Duplicate: projections.AnswerOf(f).Duplicate}`},
 	{"skip an event after a snapshot", "(*Runtime).catchUp",
-		`rt.store.ReadFrom(ctx, id, l.tail)`, `rt.store.Read(ctx, id, l.tail.Last+2)`},
+		`rt.store.Read(ctx, id, eventlog.Behind(l.tail))`, `rt.store.Read(ctx, id, eventlog.From(l.tail.Last+2))`},
 	{"leave a snapshot of what is not in the log yet", "(*agent).commit",
 		`tail := a.tail`, `tail := a.tail
 	a.tail.Last = f.Last()

@@ -157,21 +157,21 @@ func TestContinuesAfterFailedLoad(t *testing.T) { // A30
 	ends(t, s.Until(ada, "turn.completed"))
 }
 
-// unreadable is a log whose first tails cannot be read, and none of its tips.
+// unreadable is a log whose first tails cannot be read, and no newest frame is read ahead.
 type unreadable struct {
 	eventlog.Log
 	failures atomic.Int32
 }
 
-func (u *unreadable) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (u *unreadable) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if u.failures.Add(-1) >= 0 {
 		return eventlog.Tail{}, errors.New("no connection")
 	}
-	return u.Log.Tail(ctx, a)
+	return u.Log.Head(ctx, a)
 }
 
-func (u *unreadable) Tips(context.Context, messages.Partition, []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
-	return func(yield func(eventlog.Tip, error) bool) { yield(eventlog.Tip{}, errors.New("no connection")) }
+func (u *unreadable) ReadAhead(context.Context, messages.Partition, []messages.AgentID) iter.Seq2[eventlog.Newest, error] {
+	return func(yield func(eventlog.Newest, error) bool) { yield(eventlog.Newest{}, errors.New("no connection")) }
 }
 
 // Messages that arrive while agents are passivated are not lost.

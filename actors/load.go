@@ -68,8 +68,8 @@ func (l *loading) add(rec eventlog.Recorded) {
 
 // load reads the agent and continues what it was doing.
 func (a *agent) load() {
-	l, err := a.rt.load(a.ctx, a.id, a.epoch, a.tip)
-	if a.tip = nil; err != nil {
+	l, err := a.rt.load(a.ctx, a.id, a.epoch, a.ahead)
+	if a.ahead = nil; err != nil {
 		a.fail(err)
 		return
 	}
@@ -97,12 +97,12 @@ func (a *agent) load() {
 	}
 }
 
-// load folds the agent's frames; tip was read ahead, or is nil. A log that is shorter than it
+// load folds the agent's frames; newest was read ahead, or is nil. A log that is shorter than it
 // was is read again after rt.electionTimeout, for a leader that has been deposed may have answered.
-func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch, tip *eventlog.Tip) (*loading, error) {
+func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch, newest *eventlog.Newest) (*loading, error) {
 	known := rt.newestSeen(id)
-	if tip != nil {
-		if l, err := rt.loadTo(ctx, *tip, epoch, known); err == nil {
+	if newest != nil {
+		if l, err := rt.loadTo(ctx, newest, epoch, known); err == nil {
 			return l, nil
 		}
 	}
@@ -116,24 +116,24 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 	return rt.loadOnce(ctx, id, epoch, known)
 }
 
-// errNotTaken is the error of an agent that cannot be loaded by its tip alone.
+// errNotTaken is the error of an agent that cannot be loaded up to a frame that was read ahead.
 var errNotTaken = errors.New("the agent is not one to take over, or must be asked for its newest frame")
 
-// loadTo folds the agent's frames up to a tip that has been read ahead. It is for the
-// taker of an agent, whose next append shows whether the tip is the tail: if it is not,
-// the agent is loaded again. Any doubt is an error.
-func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.Epoch, known seen) (*loading, error) {
+// loadTo folds the agent's frames up to one that was read ahead. It is for the taker of an
+// agent, whose next append shows whether that is the tail: if it is not, the agent is loaded
+// again. Any doubt is an error.
+func (rt *Runtime) loadTo(ctx context.Context, newest *eventlog.Newest, epoch messages.Epoch, known seen) (*loading, error) {
 	l := &loading{}
-	if tip.Last >= messages.EventNumber(rt.saveAtEnd) { // else there is most probably no snapshot
-		l = rt.restore(ctx, tip.Agent, epoch)
+	if newest.Last >= messages.EventNumber(rt.saveAtEnd) { // else there is most probably no snapshot
+		l = rt.restore(ctx, newest.Agent, epoch)
 	}
-	if err := l.apply(tip.Agent, 0, rt.store.ReadTo(ctx, tip, l.tail)); err != nil {
+	if err := l.apply(newest.Agent, 0, rt.store.Read(ctx, newest.Agent, eventlog.Range{After: l.tail, Upto: newest})); err != nil {
 		return nil, err
 	}
 	if l.tail.Frame == "" || l.tail.Epoch >= epoch || l.last == nil && l.replies.any() {
 		return nil, errNotTaken
 	}
-	return l, rt.whole(tip.Agent, l.tail, known)
+	return l, rt.whole(newest.Agent, l.tail, known)
 }
 
 // loadOnce folds the agent's frames: those behind its newest snapshot, or, if there is any doubt
@@ -145,7 +145,7 @@ func (rt *Runtime) loadOnce(ctx context.Context, id messages.AgentID, epoch mess
 	if snapshot.n > 0 {
 		err := rt.catchUp(ctx, id, l)
 		if err == nil && l.tail.Epoch < epoch && l.last == nil && l.replies.any() {
-			l.last, err = rt.frameAt(ctx, id, l.tail.Last, l.newest) // to be sent again
+			l.last, err = rt.frameAt(ctx, id, l.tail.Last) // to be sent again
 		}
 		if err == nil {
 			return l, rt.whole(id, l.tail, known)
@@ -168,11 +168,11 @@ func (rt *Runtime) loadOnce(ctx context.Context, id messages.AgentID, epoch mess
 // names. That is asked for first: the log of a new agent is not read. It takes from the tail what
 // no head can be: a foreign message behind it, which the fence must count.
 func (rt *Runtime) catchUp(ctx context.Context, id messages.AgentID, l *loading) error {
-	tail, err := rt.store.Tail(ctx, id)
+	tail, err := rt.store.Head(ctx, id)
 	if err != nil || tail.Seq == 0 && l.tail.Frame == "" {
 		return err
 	}
-	if err := l.apply(id, 0, rt.store.ReadFrom(ctx, id, l.tail)); err != nil {
+	if err := l.apply(id, 0, rt.store.Read(ctx, id, eventlog.Behind(l.tail))); err != nil {
 		return err
 	}
 	if tail.Frame != l.tail.Frame {

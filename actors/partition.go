@@ -44,8 +44,8 @@ type child struct {
 	backlog *backlog // of the activation, or of the next one
 	// held are the commands that came while the agent was not active, or was ending.
 	held []held
-	// tip was read ahead for the next activation. Nil: it reads it itself.
-	tip *eventlog.Tip
+	// ahead was read ahead for the next activation. Nil: it reads it itself.
+	ahead *eventlog.Newest
 	failing
 }
 
@@ -156,7 +156,7 @@ func (p *partition) admit(ctx actor.Context, a messages.AgentID, m any) error {
 	if c == nil {
 		c = &child{backlog: &backlog{}}
 	}
-	size, tip := measure(m)
+	size, ahead := measure(m)
 	open, refusal := c.backlog.admit(a, size)
 	if refusal != nil {
 		return refusal
@@ -174,8 +174,8 @@ func (p *partition) admit(ctx actor.Context, a messages.AgentID, m any) error {
 	p.held, p.heldBytes = p.held+1, p.heldBytes+size
 	if c.pid == nil {
 		p.agents[a] = c
-		if tip != nil {
-			c.tip = tip
+		if ahead != nil {
+			c.ahead = ahead
 		}
 		p.enqueue(ctx, a, c)
 	}
@@ -184,12 +184,12 @@ func (p *partition) admit(ctx actor.Context, a messages.AgentID, m any) error {
 
 // measure returns how many bytes a command is counted as, and what was read ahead for its
 // agent.
-func measure(m any) (size int, tip *eventlog.Tip) {
+func measure(m any) (size int, ahead *eventlog.Newest) {
 	switch m := m.(type) {
 	case *Deliver:
 		return commandSize(m.Command), nil
 	case *Activate:
-		return 0, m.Tip
+		return 0, m.Ahead
 	}
 	return 0, nil
 }

@@ -62,9 +62,9 @@ func (d *Deliver) LogValue() slog.Value {
 // continued.
 type Activate struct {
 	Agent messages.AgentID
-	// Tip is the agent's, if it has been read ahead: an agent that is not in memory
+	// Ahead is the agent's newest frame, if it has been read ahead: an agent that is not in memory
 	// begins with it. Nil: it reads its log itself.
-	Tip *eventlog.Tip
+	Ahead *eventlog.Newest
 }
 
 // Commit is a frame that is now in the log.

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -37,7 +38,7 @@ func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deli
 		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "too many ask again for what was answered before: try again with the same id")}
 	}
 	defer rt.reading.Release(1)
-	f, err := rt.frameAt(ctx, id, n, 0)
+	f, err := rt.frameAt(ctx, id, n)
 	if err != nil {
 		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
 	}
@@ -65,24 +66,15 @@ func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error
 	return nil
 }
 
-// frameAt reads the frame that holds event n: at sequence seq, or, if it is not there or seq is
-// 0, by the number.
-func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, n messages.EventNumber, seq uint64) (*messages.Frame, error) {
-	if seq > 0 {
-		if rec, err := rt.store.FrameAt(ctx, id, seq); err == nil && holds(rec.Frame, n) {
-			return rec.Frame, nil
-		}
+// frameAt reads the frame that holds event n.
+func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, n messages.EventNumber) (*messages.Frame, error) {
+	rec, err := eventlog.First(rt.store.Read(ctx, id, eventlog.From(n)))
+	switch f := rec.Frame; {
+	case err != nil:
+		return nil, err
+	case f == nil || n < f.First: // it was purged
+		return nil, errors.New("the log does not hold it any more")
+	default:
+		return f, nil
 	}
-	for rec, err := range rt.store.Read(ctx, id, n) {
-		if err != nil {
-			return nil, err
-		}
-		if holds(rec.Frame, n) {
-			return rec.Frame, nil
-		}
-		break // it was purged
-	}
-	return nil, errors.New("the log does not hold it any more")
 }
-
-func holds(f *messages.Frame, n messages.EventNumber) bool { return f.First <= n && n <= f.Last() }

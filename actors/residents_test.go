@@ -24,11 +24,11 @@ type readings struct {
 }
 
 // Tail is the first call of an activation.
-func (l *readings) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *readings) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	l.mu.Lock()
 	l.keys = append(l.keys, a.Key)
 	l.mu.Unlock()
-	return l.Log.Tail(ctx, a)
+	return l.Log.Head(ctx, a)
 }
 
 // take returns the keys of the agents read since the previous call.

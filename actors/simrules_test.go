@@ -436,7 +436,7 @@ func (w *world) verifyRefused(name string, list []*sent) {
 // readAll reads the agent's whole log, which checks its numbers, chain and checksums.
 func (w *world) readAll(a messages.AgentID, v *view) error {
 	frames := 0
-	for _, err := range w.stage.Store().Read(context.Background(), a, 0) {
+	for _, err := range w.stage.Store().Read(context.Background(), a, eventlog.Range{}) {
 		if err != nil {
 			return err
 		}

@@ -228,71 +228,47 @@ func (h *host) unreadable() bool {
 }
 
 // Read reads, or fails.
-func (h *host) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+func (h *host) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
 	if h.unreadable() {
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
 	}
-	return h.Store.Read(ctx, a, from)
+	return h.Store.Read(ctx, a, r)
 }
 
-// ReadFrom reads, or fails.
-func (h *host) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	if h.unreadable() {
-		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
-	}
-	return h.Store.ReadFrom(ctx, a, after)
-}
-
-// Tips returns tips, some of them outdated.
-func (h *host) Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
-	return func(yield func(eventlog.Tip, error) bool) {
-		for tip, err := range h.Store.Tips(ctx, p, agents) {
+// ReadAhead returns newest frames, some of them outdated.
+func (h *host) ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error] {
+	return func(yield func(eventlog.Newest, error) bool) {
+		for newest, err := range h.Store.ReadAhead(ctx, p, agents) {
 			if h.unreadable() {
-				tip, err = eventlog.Tip{}, errNoConnection
+				newest, err = eventlog.Newest{}, errNoConnection
 			}
-			if err == nil && !h.w.faultless() && h.w.dice("tip", h.w.reads.Add(1)).IntN(4) == 0 {
-				tip = h.older(ctx, tip)
+			if err == nil && !h.w.faultless() && h.w.dice("ahead", h.w.reads.Add(1)).IntN(4) == 0 {
+				newest = h.older(ctx, newest)
 			}
-			if !yield(tip, err) || err != nil {
+			if !yield(newest, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// older returns the tip before this one, or this one if it is the first.
-func (h *host) older(ctx context.Context, tip eventlog.Tip) eventlog.Tip {
-	old := tip
-	for rec, err := range h.Store.ReadTo(ctx, tip, eventlog.Tail{}) {
-		if err == nil && rec.Seq < tip.Seq {
+// older returns the frame before this one, or this one if it is the first.
+func (h *host) older(ctx context.Context, newest eventlog.Newest) eventlog.Newest {
+	old := newest
+	for rec, err := range h.Store.Read(ctx, newest.Agent, eventlog.Range{Upto: &newest}) {
+		if err == nil && rec.Seq < newest.Seq {
 			old.Seq, old.Last, old.Size = rec.Seq, rec.Frame.Last(), rec.Size
 		}
 	}
 	return old
 }
 
-// ReadTo reads, or fails.
-func (h *host) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	if h.unreadable() {
-		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
-	}
-	return h.Store.ReadTo(ctx, tip, after)
-}
-
-// Tail reads the tail, or fails.
-func (h *host) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+// Head reads the tail, or fails.
+func (h *host) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if h.unreadable() {
 		return eventlog.Tail{}, errNoConnection
 	}
-	return h.Store.Tail(ctx, a)
-}
-
-// TailByHead reads the tail from the headers, or fails.
-func (h *host) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	if h.unreadable() {
-		return eventlog.Tail{}, errNoConnection
-	}
-	return h.Store.TailByHead(ctx, a)
+	return h.Store.Head(ctx, a)
 }
 
 func (h *host) Committed(actors.Commit) {}

@@ -70,29 +70,31 @@ func (l *snapshots) Snapshot(ctx context.Context, a messages.AgentID, name strin
 	return b, err
 }
 
-// Tail retries for the same reason.
-func (l *snapshots) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	tail, err := l.Store.Tail(ctx, a)
+// Head retries for the same reason.
+func (l *snapshots) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	tail, err := l.Store.Head(ctx, a)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil {
-		tail, err = l.Store.Tail(ctx, a)
+		tail, err = l.Store.Head(ctx, a)
 	}
 	return tail, err
 }
 
-// ReadFrom resumes after the last frame that it read, for the same reason.
-func (l *snapshots) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	if after.Frame == "" {
-		l.set(func() { l.scans++ })
-	}
+// Read resumes after the last frame that it read, for the same reason.
+func (l *snapshots) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	whole := r.After.Last == 0 && r.Upto == nil
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for again := true; again; {
 			again = false
-			for rec, err := range l.Store.ReadFrom(ctx, a, after) {
+			for rec, err := range l.Store.Read(ctx, a, r) {
 				if again = errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil; again {
 					break
 				}
-				if after = rec.Tail(); !yield(rec, err) {
-					return
+				if r.After = rec.Tail(); !yield(rec, err) {
+					return // also after the first frame, which was all that was asked for
+				}
+				if whole {
+					whole = false
+					l.set(func() { l.scans++ })
 				}
 			}
 		}

@@ -19,14 +19,9 @@ type counting struct {
 	reads atomic.Int64
 }
 
-func (l *counting) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+func (l *counting) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
 	l.reads.Add(1)
-	return l.Log.Read(ctx, a, from)
-}
-
-func (l *counting) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	l.reads.Add(1)
-	return l.Log.ReadFrom(ctx, a, after)
+	return l.Log.Read(ctx, a, r)
 }
 
 // A repeated command for which no caller waits is answered without a read of the log, so that

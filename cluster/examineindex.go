@@ -49,7 +49,7 @@ func (v *agentsIndex) examine(log eventlog.Reader) doctor.Check {
 		if err != nil || detail == "" {
 			return err
 		}
-		if tail, err := log.Tail(ctx, s.Agent); err != nil || tail.Frame != s.Tail.Frame {
+		if tail, err := log.Head(ctx, s.Agent); err != nil || tail.Frame != s.Tail.Frame {
 			return err
 		}
 		tell(doctor.Finding{
@@ -82,7 +82,7 @@ func (v *agentsIndex) upTo(ctx context.Context, s doctor.Subject) (*index.Store,
 // replayed folds an agent's frames as the index does, which drops a deleted agent.
 func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Used, error) {
 	effects, usage := new(projections.Effects), new(projections.Usage)
-	for rec, err := range log.Read(ctx, a, 0) {
+	for rec, err := range log.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
 			return nil, projections.Used{}, err
 		}

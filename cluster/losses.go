@@ -91,7 +91,7 @@ func (g *integrity) wholeNow(ctx context.Context, a messages.AgentID) error {
 	if err == nil || g.relied(natslog.Shard(a.Partition())) != nil {
 		return err
 	}
-	tail, unread := g.log.Tail(ctx, a)
+	tail, unread := g.log.Head(ctx, a)
 	if unread != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ type owner struct {
 // heads is what an owner reads of the log itself.
 type heads interface {
 	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error]
-	eventlog.Crowds
+	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error]
 }
 
 // atOnce is how many agents are recovered at the same time: enough to keep the
@@ -227,23 +227,23 @@ func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
 		if len(crowd) == 0 {
 			return
 		}
-		tips := o.tips(ctx, crowd)
+		ahead := o.readAhead(ctx, crowd)
 		for _, next := range crowd {
 			if !o.waking.take(ctx, next.since) {
 				return
 			}
-			tip := tips[next.agent]
-			delete(tips, next.agent) // it may be large
+			newest := ahead[next.agent]
+			delete(ahead, next.agent) // it may be large
 			wakes.Go(func() {
 				defer o.waking.leave()
-				o.recoverOne(ctx, w, epoch, next, tip)
+				o.recoverOne(ctx, w, epoch, next, newest)
 			})
 		}
 	}
 }
 
-func (o *owner) recoverOne(ctx context.Context, w *watched, epoch messages.Epoch, next owing, tip *eventlog.Tip) {
-	switch o.wake(ctx, &actors.Activate{Agent: next.agent, Tip: tip}) {
+func (o *owner) recoverOne(ctx context.Context, w *watched, epoch messages.Epoch, next owing, ahead *eventlog.Newest) {
+	switch o.wake(ctx, &actors.Activate{Agent: next.agent, Ahead: ahead}) {
 	case awake:
 		w.woken(next.agent)
 	case notNow:
@@ -259,14 +259,14 @@ const (
 	// crowded is how many agents of a partition are looked up together, at most, and
 	// fewCrowd how many fewer look themselves up.
 	crowded, fewCrowd = 128, 4
-	// tipsHeld is how much of what they have written is held meanwhile for a partition,
+	// aheadHeld is how much of what they have written is held meanwhile for a partition,
 	// in bytes; the others look themselves up.
-	tipsHeld = 1 << 20
+	aheadHeld = 1 << 20
 )
 
-// tips reads ahead for agents that are about to be woken. What it does not give they
+// readAhead reads ahead for agents that are about to be woken. What it does not give they
 // read themselves.
-func (o *owner) tips(ctx context.Context, crowd []owing) map[messages.AgentID]*eventlog.Tip {
+func (o *owner) readAhead(ctx context.Context, crowd []owing) map[messages.AgentID]*eventlog.Newest {
 	if len(crowd) < fewCrowd {
 		return nil
 	}
@@ -274,18 +274,18 @@ func (o *owner) tips(ctx context.Context, crowd []owing) map[messages.AgentID]*e
 	for i, next := range crowd {
 		agents[i] = next.agent
 	}
-	tips, held := make(map[messages.AgentID]*eventlog.Tip, len(crowd)), 0
-	for tip, err := range o.log.Tips(ctx, agents[0].Partition(), agents) {
+	ahead, held := make(map[messages.AgentID]*eventlog.Newest, len(crowd)), 0
+	for newest, err := range o.log.ReadAhead(ctx, agents[0].Partition(), agents) {
 		if err != nil {
 			o.logger.Debug("agents that are recovered are not read ahead", "partition", agents[0].Partition(), "error", err)
 			break
 		}
-		tips[tip.Agent] = &tip
-		if held += tip.Size; held > tipsHeld {
+		ahead[newest.Agent] = &newest
+		if held += newest.Size; held > aheadHeld {
 			break
 		}
 	}
-	return tips
+	return ahead
 }
 
 // waking is what came of waking an agent.

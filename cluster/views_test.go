@@ -53,7 +53,7 @@ func TestViews(t *testing.T) {
 		t.Errorf("testdata/views has %d files, %v: want one for each of %d agents, and all.txt", len(files), err, len(logs))
 	}
 	for _, s := range logs {
-		if tail, err := log.Tail(w.ctx, s.agent); err != nil || tail != s.tail {
+		if tail, err := log.Head(w.ctx, s.agent); err != nil || tail != s.tail {
 			t.Errorf("agent %s ends with %+v, %v: want %+v, because nothing acts for it", s.agent, tail, err, s.tail)
 		}
 	}

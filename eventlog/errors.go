@@ -19,7 +19,7 @@ var ErrTooLarge = errors.New("the frame is larger than the log takes")
 // the caller's fault. Nothing was stored.
 var ErrInvalid = errors.New("the entry is not valid")
 
-// ErrElsewhere is wrapped by ReadFrom's error if the place to read on from is not
+// ErrElsewhere is wrapped by Read's error if the position to read on from is not
 // in the log.
 var ErrElsewhere = errors.New("the log does not hold that place")
 

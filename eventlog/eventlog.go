@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -104,19 +105,61 @@ type Appender interface {
 	Append(ctx context.Context, e Entry) (Tail, error)
 }
 
+// Range says which of an agent's frames to read. The zero value is all of them.
+type Range struct {
+	// After is where to read on, as [Recorded.Tail] or Append returned it. The zero value is
+	// the beginning of the log; one that has Last alone is the frame that holds that event.
+	After Tail
+	// Upto is the newest frame to read, as ReadAhead yielded it. Nil: what was the newest when
+	// the call began, or a later one.
+	Upto *Newest
+}
+
+// From returns the frames from the one that holds event n on; all of them if n is 0 or 1.
+func From(n messages.EventNumber) Range {
+	if n <= 1 {
+		return Range{}
+	}
+	return Range{After: Tail{Last: n - 1}}
+}
+
+// Behind returns the frames behind a position; all of them if that is zero.
+func Behind(after Tail) Range { return Range{After: after} }
+
+// Event returns the event from which to read where After is not a position.
+func (r Range) Event() messages.EventNumber { return r.After.Last + 1 }
+
 // Reader reads one agent.
 type Reader interface {
-	// Read yields the agent's frames in order, from the one that holds event
-	// from (or the first, if from is 0 or 1), up to what was the tail when the
-	// call began or later. A missing agent is empty, not an error. Numbering,
-	// chain and checksums are verified from there on, and with from 0 or 1 from the
-	// first frame on; the sequence holds at most one non-nil
-	// error, a *DamageError or a failure to read, and ends with it.
-	// Safe for concurrent use.
-	Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[Recorded, error]
-	// Tail is the agent's newest tail, read from the one place that cannot be
-	// stale.
-	Tail(ctx context.Context, a messages.AgentID) (Tail, error)
+	// Read yields frames of the agent in order. A missing agent is empty, not an error. The
+	// time that it takes depends on how many there are to yield, and not on the length of the
+	// history.
+	//
+	// If After has a frame, what follows is verified against it: numbering, chain and
+	// checksums. If the log does not hold that frame at its sequence with its digest, the only
+	// thing yielded is an error that wraps [ErrElsewhere]: the log was restored, or what After
+	// came from is not to be trusted. Else verifying begins with the first frame or, from a
+	// later event on, at most one frame before the one that holds it.
+	//
+	// The sequence holds at most one non-nil error, a *DamageError or a failure to read, and
+	// ends with it. Safe for concurrent use.
+	Read(ctx context.Context, a messages.AgentID, r Range) iter.Seq2[Recorded, error]
+	// Head returns the tail by the headers of the agent's newest frame, read from the one
+	// place that cannot be stale. It is there for a frame that fails its checks too. If
+	// foreign messages follow that frame, Seq is the newest message's.
+	Head(ctx context.Context, a messages.AgentID) (Tail, error)
+}
+
+// Newest is the newest frame of an agent, read ahead for a Read that ends with it.
+type Newest struct {
+	Agent messages.AgentID
+	// Seq is the frame's sequence, Last the number of its last event, Size the frame's
+	// in bytes as stored.
+	Seq  uint64
+	Last messages.EventNumber
+	Size int
+	// Source is the log's own: what Read continues from.
+	Source any
 }
 
 // Log is what an owner of agents needs of their logs. What reads one agent needs only
@@ -124,8 +167,35 @@ type Reader interface {
 type Log interface {
 	Appender
 	Reader
-	Resumer
-	Crowds
-	Finder
-	Purger
+	// ReadAhead yields the newest frames of agents of one partition, in no order, with few
+	// requests: many come at once when the partition gets a new owner. It leaves out agents
+	// without a frame, or with a foreign message behind the newest one. An agent whose
+	// log grows meanwhile may come twice. A frame may be old when it comes, for any copy
+	// of the log may give it: what is read up to it is sure only once a frame has
+	// been appended behind it, or Head has been asked. The sequence ends with its only
+	// error. Safe for concurrent use.
+	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[Newest, error]
+	// Purge removes every message on the agent's log subject whose sequence is
+	// below before. The newest message must stay: it is the fence. It fails,
+	// having removed nothing, if that is not so. If nothing is there, that is no
+	// error. Purging again changes nothing. Safe for concurrent use.
+	Purge(ctx context.Context, a messages.AgentID, before uint64) error
+}
+
+// Removed reports whether the agent's frame that began with event first at that sequence,
+// which was there, is not in the log any more: a delete has purged it.
+func Removed(ctx context.Context, log Reader, a messages.AgentID, seq uint64, first messages.EventNumber) (bool, error) {
+	rec, err := First(log.Read(ctx, a, From(first)))
+	if damage := new(DamageError); errors.As(err, &damage) {
+		return false, nil
+	}
+	return rec.Seq != seq, err
+}
+
+// First returns the first frame of those that are read. Its Frame is nil if there is none.
+func First(frames iter.Seq2[Recorded, error]) (Recorded, error) {
+	for rec, err := range frames {
+		return rec, err
+	}
+	return Recorded{}, nil
 }

@@ -88,30 +88,6 @@ type Definitions interface {
 	Definition(ctx context.Context, hash messages.Digest) ([]byte, error)
 }
 
-// Purger removes what is stored of deleted agents.
-type Purger interface {
-	// Purge removes every message on the agent's log subject whose sequence is
-	// below before. The newest message must stay: it is the fence. It fails,
-	// having removed nothing, if that is not so. If nothing is there, that is no
-	// error. Purging again changes nothing. Safe for concurrent use.
-	Purge(ctx context.Context, a messages.AgentID, before uint64) error
-	// TailByHead is the agent's newest tail as the headers of its newest frame tell
-	// it, from the same place as Tail. It is there for a frame that fails its
-	// checks too, so that a damaged agent can be given a tombstone.
-	TailByHead(ctx context.Context, a messages.AgentID) (Tail, error)
-}
-
-// Resumer reads on from a known place.
-type Resumer interface {
-	// ReadFrom yields the frames behind after, in order, as Read does. It finds them
-	// by sequence from the newest one back, so its time depends on their number and
-	// not on the length of the history. If after is not in the log, at its sequence and with
-	// its digest, the only thing yielded is an error that wraps [ErrElsewhere]:
-	// the log was restored, or what after came from is not to be trusted. after is
-	// what [Recorded.Tail] gave; behind the zero Tail is the whole log.
-	ReadFrom(ctx context.Context, a messages.AgentID, after Tail) iter.Seq2[Recorded, error]
-}
-
 // Feed reads the logs of all agents together, as owners of partitions and projections of
 // all agents need it. The log is made of a fixed number of shards; all frames of an agent
 // are in one of them, in order.

@@ -130,7 +130,7 @@ func (s *Stage) Store() eventlog.Store { return s.store }
 func (s *Stage) Given(a messages.AgentID, events ...messages.Event) {
 	s.t.Helper()
 	ctx := context.Background()
-	tail, err := s.log.Tail(ctx, a)
+	tail, err := s.log.Head(ctx, a)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -88,13 +88,13 @@ func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 	}
 }
 
-// Activate activates the agent from its tip, as the owner of a partition does with agents
+// Activate activates the agent from its newest frame, read ahead, as the owner of a partition does with agents
 // that owe work, and waits for the answer.
 func (n *Node) Activate(a messages.AgentID) messages.Answer {
 	command := &actors.Activate{Agent: a}
-	for tip, err := range n.log.Tips(context.Background(), a.Partition(), []messages.AgentID{a}) {
+	for newest, err := range n.log.ReadAhead(context.Background(), a.Partition(), []messages.AgentID{a}) {
 		if err == nil {
-			command.Tip = &tip
+			command.Ahead = &newest
 		}
 	}
 	return n.ask(a, command)()

@@ -185,7 +185,7 @@ func (w *writer) line(v any) {
 }
 
 func (w *writer) frames(ctx context.Context, from Source, a messages.AgentID) error {
-	for rec, err := range from.Read(ctx, a, 0) {
+	for rec, err := range from.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
 			return err
 		}

@@ -20,13 +20,13 @@ func (g *Gateway) inventory(p *page, a messages.AgentID) error {
 	line := messages.Inventory{Agent: a}
 	var life projections.Life
 	var children projections.Children
-	for rec, err := range g.Log.Read(ctx, a, 0) {
+	for rec, err := range g.Log.Read(ctx, a, eventlog.Range{}) {
 		if damage := new(eventlog.DamageError); errors.As(err, &damage) {
 			line.Damaged, line.Last = err.Error(), max(line.Last, damage.Event)
 			break
 		}
 		if errors.Is(err, messages.ErrLocked) {
-			tail, unknown := g.Log.Tail(ctx, a)
+			tail, unknown := g.Log.Head(ctx, a)
 			if unknown != nil {
 				return unknown
 			}

@@ -61,20 +61,13 @@ type noted struct {
 	frames *atomic.Int64
 }
 
-// Read notes the agent.
-func (l noted) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	l.read.Store(a, true)
-	return l.counted(l.Log.Read(ctx, a, from))
-}
-
-// ReadFrom counts its frames.
-func (l noted) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	return l.counted(l.Log.ReadFrom(ctx, a, after))
-}
-
-func (l noted) counted(frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
+// Read notes the agent, and counts its frames.
+func (l noted) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	if r.After.Frame == "" {
+		l.read.Store(a, true)
+	}
 	return func(yield func(eventlog.Recorded, error) bool) {
-		for rec, err := range frames {
+		for rec, err := range l.Log.Read(ctx, a, r) {
 			if l.frames.Add(1); !yield(rec, err) {
 				return
 			}

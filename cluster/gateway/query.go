@@ -175,7 +175,7 @@ func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error
 // without events and an n past the end are refused.
 func (g *Gateway) fold(a messages.AgentID, n messages.EventNumber, views ...projections.View) error {
 	var last messages.EventNumber
-	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+	for rec, err := range g.Log.Read(g.ctx, a, eventlog.Range{}) {
 		if err == nil && last == 0 {
 			err = kept(a, n, rec.Frame)
 		}
@@ -233,14 +233,14 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 		until:      time.Now().Add(followFor),
 	}
 	defer func() { p.rest = w.after }()
-	if tail, err := g.Log.Tail(g.ctx, a); err != nil || tail.Last >= from { // else there is no past to read
+	if tail, err := g.Log.Head(g.ctx, a); err != nil || tail.Last >= from { // else there is no past to read
 		if more, err := w.past(g.ctx); err != nil || !more {
 			return err
 		}
 	}
 	if !q.Follow {
 		if w.next == from && from > 1 || w.next == 1 {
-			tail, err := g.Log.Tail(g.ctx, a)
+			tail, err := g.Log.Head(g.ctx, a)
 			if err != nil {
 				return err
 			}
@@ -274,7 +274,7 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 	if !is {
 		r = &replaying{marks: g.marks(a)}
 	}
-	for rec, err := range g.Log.ReadFrom(g.ctx, a, r.after) {
+	for rec, err := range g.Log.Read(g.ctx, a, eventlog.Behind(r.after)) {
 		if err == nil && r.last == 0 {
 			err = kept(a, q.At, rec.Frame)
 		}
@@ -327,7 +327,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var children projections.Children
 	var life projections.Life
 	row := projections.Agent{Agent: a, Phase: messages.PhaseIdle, Owner: g.ownerOf(a.Partition())}
-	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+	for rec, err := range g.Log.Read(g.ctx, a, eventlog.Range{}) {
 		if err == nil && row.Events == 0 {
 			err = kept(a, q.At, rec.Frame)
 		}

@@ -43,18 +43,11 @@ func (f fact) append(b []byte) []byte { return f.json().Append(b) }
 // turn is the turn that the event names; empty if it names none.
 func (f fact) turn() messages.TurnID { return messages.TurnOf(f.ev) }
 
-// reader is what a watcher needs of the log.
-type reader interface {
-	eventlog.Reader
-	eventlog.Resumer
-	eventlog.Finder
-}
-
 // watcher gives an agent's events from one on, in order, without gap or
 // repeat: those that came before from the log, those that come from the hub.
 // If the hub had to drop some, they are read from the log.
 type watcher struct {
-	log   reader
+	log   eventlog.Reader
 	agent messages.AgentID
 	feed  *feed
 	next  messages.EventNumber
@@ -93,12 +86,12 @@ func (w *watcher) past(ctx context.Context) (more bool, err error) {
 // read reads from the next event on, or from somewhat before it.
 func (w *watcher) read(ctx context.Context) iter.Seq2[eventlog.Recorded, error] {
 	if w.after.Frame == "" {
-		return w.log.Read(ctx, w.agent, w.next)
+		return w.log.Read(ctx, w.agent, eventlog.From(w.next))
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
-		for rec, err := range w.log.ReadFrom(ctx, w.agent, w.after) {
+		for rec, err := range w.log.Read(ctx, w.agent, eventlog.Behind(w.after)) {
 			if errors.Is(err, eventlog.ErrElsewhere) { // the agent was deleted since
-				w.log.Read(ctx, w.agent, w.next)(yield)
+				w.log.Read(ctx, w.agent, eventlog.From(w.next))(yield)
 				return
 			}
 			if !yield(rec, err) {
@@ -158,7 +151,7 @@ func (w *watcher) run(ctx context.Context) error {
 // missed reads from the log what the hub did not tell. A log that cannot be read
 // now, as while its server has no leader, is asked again later.
 func (w *watcher) missed(ctx context.Context) (more bool, err error) {
-	tail, err := w.log.Tail(ctx, w.agent)
+	tail, err := w.log.Head(ctx, w.agent)
 	if w.behind = err != nil && ctx.Err() == nil; err != nil || tail.Last < w.next {
 		return true, nil
 	}

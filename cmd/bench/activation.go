@@ -111,7 +111,7 @@ func seed(ctx context.Context, node *cluster.Node, log eventlog.Log) ([]history,
 		if err := ask(ctx, node.Client(), a); err != nil {
 			return nil, err
 		}
-		tail, err := log.Tail(ctx, a)
+		tail, err := log.Head(ctx, a)
 		if err != nil {
 			return nil, err
 		}
@@ -291,7 +291,7 @@ const replays = 9
 func (h *history) replayed(ctx context.Context) (rate float64, err error) {
 	var state turn.State
 	start, frames := time.Now(), 0
-	for rec, err := range h.log.Read(ctx, h.agent, 0) {
+	for rec, err := range h.log.Read(ctx, h.agent, eventlog.Range{}) {
 		if err != nil {
 			return 0, err
 		}

@@ -41,7 +41,7 @@ func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (tu
 		Parallel: actors.DefaultParallel, Tools: map[string]turn.Tool{toolName: {OnUnknown: echo.Spec().OnUnknown}},
 	}
 	var life projections.Life
-	for rec, err := range log.Read(ctx, a, 1) {
+	for rec, err := range log.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
 			return def, err
 		}

@@ -127,7 +127,7 @@ func (v *visit) orphans(ctx context.Context, a messages.AgentID, p *patient, lef
 // still says that the agent has not gone on, or been deleted, since its log was
 // read.
 func (v *visit) still(ctx context.Context, a messages.AgentID, p *patient) (bool, error) {
-	tail, err := v.cfg.Log.Tail(ctx, a)
+	tail, err := v.cfg.Log.Head(ctx, a)
 	return tail.Frame == p.tail.Frame, err
 }
 

@@ -341,7 +341,7 @@ func (d *Doctor) Agent(ctx context.Context, a messages.AgentID, o Options, tell 
 		return v.counts, err
 	}
 	p := v.patient(a)
-	for r, err := range d.cfg.Log.Read(ctx, a, 0) {
+	for r, err := range d.cfg.Log.Read(ctx, a, eventlog.Range{}) {
 		if err == nil {
 			v.counts.Frames++
 			err = v.frame(p, r)

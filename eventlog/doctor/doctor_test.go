@@ -342,8 +342,8 @@ type racing struct {
 	t *testing.T
 }
 
-func (r racing) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	tail, err := r.Log.Tail(ctx, a)
+func (r racing) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	tail, err := r.Log.Head(ctx, a)
 	if err != nil {
 		return tail, err
 	}

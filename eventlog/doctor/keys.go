@@ -57,7 +57,7 @@ func (v *visit) key(ctx context.Context, a messages.AgentID, p *patient) error {
 		return nil
 	}
 	// It may have gone on, or been deleted, since its log was read.
-	if tail, err := v.cfg.Log.Tail(ctx, a); err != nil || tail.Frame != p.tail.Frame {
+	if tail, err := v.cfg.Log.Head(ctx, a); err != nil || tail.Frame != p.tail.Frame {
 		return err
 	}
 	v.found(f)
@@ -77,7 +77,7 @@ func (v *visit) leftovers(ctx context.Context, shard int) error {
 		if v.agents[a] != nil {
 			continue
 		}
-		tail, err := v.cfg.Log.Tail(ctx, a)
+		tail, err := v.cfg.Log.Head(ctx, a)
 		if damage := new(eventlog.DamageError); errors.As(err, &damage) { // its only frame, which the shard does not show
 			v.damage(a, tail, damage.Seq, err)
 			continue

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -64,7 +66,7 @@ func entry(t *testing.T, a messages.AgentID, tail eventlog.Tail) eventlog.Entry 
 }
 
 func read(log eventlog.Reader, a messages.AgentID) (frames []*messages.Frame, err error) {
-	for rec, err := range log.Read(ctx, a, 0) {
+	for rec, err := range log.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
 			return frames, err
 		}
@@ -210,7 +212,7 @@ func TestShredded(t *testing.T) { // A108
 	if err := log.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Tail(ctx, ada); err != nil { // caches the old key
+	if _, err := other.Head(ctx, ada); err != nil { // caches the old key
 		t.Fatal(err)
 	}
 	old := raw(t, inner, ada)[0].KeyID
@@ -270,7 +272,7 @@ func TestShredded(t *testing.T) { // A108
 		t.Errorf("frame of the deleted agent: got error %v, want %v", err, messages.ErrShredded)
 	}
 	// The agent created again has a new key, also at a node that cached the old one.
-	if _, err := other.Tail(ctx, ada); err != nil {
+	if _, err := other.Head(ctx, ada); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := other.Append(ctx, entry(t, ada, tail)); err != nil {
@@ -281,11 +283,20 @@ func TestShredded(t *testing.T) { // A108
 	}
 }
 
-// unavailable is a log whose FrameAt fails.
-type unavailable struct{ eventlog.Log }
+// unavailable is a log that can be read once.
+type unavailable struct {
+	eventlog.Log
+	read bool
+}
 
-func (unavailable) FrameAt(context.Context, messages.AgentID, uint64) (eventlog.Recorded, error) {
-	return eventlog.Recorded{}, fmt.Errorf("read: %w", eventlog.ErrUnavailable)
+func (l *unavailable) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	if l.read {
+		return func(yield func(eventlog.Recorded, error) bool) {
+			yield(eventlog.Recorded{}, fmt.Errorf("read: %w", eventlog.ErrUnavailable))
+		}
+	}
+	l.read = true
+	return l.Log.Read(ctx, a, r)
 }
 
 // While the log is unavailable, a frame without a key is reported as neither damaged nor deleted,
@@ -301,7 +312,7 @@ func TestMissingKeyWhileLogUnavailable(t *testing.T) { // A30, A108
 	}
 	damage := new(eventlog.DamageError)
 	fresh := func() *encrypted.Keys { return keys(t, bucket, key(1)) }
-	if _, err := read(encrypted.New(eventlog.Store{Log: unavailable{inner}}, inner, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
+	if _, err := read(encrypted.New(eventlog.Store{Log: &unavailable{Log: inner}}, inner, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
 		t.Errorf("log unavailable: got error %v, want %v alone", err, eventlog.ErrUnavailable)
 	}
 	if _, err := read(encrypted.New(inner.Store(), inner, fresh()), ada); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) {
@@ -309,41 +320,40 @@ func TestMissingKeyWhileLogUnavailable(t *testing.T) { // A30, A108
 	}
 }
 
-// removing is a log that removes a frame once it was read by FrameAt.
+// removing is a log that removes a frame once it was read.
 type removing struct {
 	eventlog.Log
 	remove func()
 }
 
-func (l removing) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
-	rec, err := l.Log.FrameAt(ctx, a, seq)
-	if err == nil {
-		l.remove()
+func (l removing) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		rec, err := eventlog.First(l.Log.Read(ctx, a, r))
+		if err == nil {
+			l.remove()
+		}
+		yield(rec, err)
 	}
-	return rec, err
 }
 
-// A single frame is decrypted. Without its key it is damaged, unless a delete has removed it
-// meanwhile: then there is none.
-func TestFrameAt(t *testing.T) { // A30, A108
+// A frame is damaged without its key, unless a delete has removed it meanwhile: then the agent
+// is to be read again.
+func TestRemovedWhileItIsRead(t *testing.T) { // A30, A108
 	bucket, inner := &encrypted.Memory{}, memlog.New()
 	k := keys(t, bucket, key(1))
-	log, e := encrypted.New(inner.Store(), inner, k), entry(t, ada, eventlog.Tail{})
-	tail, err := log.Append(ctx, e)
+	log := encrypted.New(inner.Store(), inner, k)
+	tail, err := log.Append(ctx, entry(t, ada, eventlog.Tail{}))
 	if err != nil {
 		t.Fatal(err)
-	}
-	if rec, err := log.FrameAt(ctx, ada, tail.Seq); err != nil || !reflect.DeepEqual(rec.Frame.Events, e.Frame.Events) || rec.Frame.Cause != e.Frame.Cause {
-		t.Errorf("got %+v, error %v, want %+v", rec.Frame, err, e.Frame)
 	}
 	if _, err := k.Shred(ctx, ada, func(context.Context) (bool, error) { return true, nil }); err != nil {
 		t.Fatal(err)
 	}
 	damage := new(eventlog.DamageError)
-	if rec, err := log.FrameAt(ctx, ada, tail.Seq); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) || rec.Frame != nil {
-		t.Errorf("without its key: got %+v, error %v, want damage and %v", rec, err, encrypted.ErrNoKey)
+	if frames, err := read(log, ada); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) || frames != nil {
+		t.Errorf("without its key: got %+v, error %v, want damage and %v", frames, err, encrypted.ErrNoKey)
 	}
-	log = encrypted.New(eventlog.Store{Log: removing{inner, func() {
+	log = encrypted.New(eventlog.Store{Log: removing{inner, sync.OnceFunc(func() {
 		end, err := inner.Append(ctx, logtest.Encode(t, logtest.Entry(t, ada, tail, messages.AgentDeleted{})))
 		if err == nil {
 			err = inner.Purge(ctx, ada, end.Seq)
@@ -351,9 +361,9 @@ func TestFrameAt(t *testing.T) { // A30, A108
 		if err != nil {
 			t.Error(err)
 		}
-	}}}, inner, k)
-	if rec, err := log.FrameAt(ctx, ada, tail.Seq); err == nil || messages.AsError(err).Code != messages.NotFound || rec.Frame != nil {
-		t.Errorf("removed while it is read: got %+v, error %v, want %s", rec, err, messages.NotFound)
+	})}}, inner, k)
+	if frames, err := read(log, ada); messages.AsError(err).Code != messages.Unavailable || errors.As(err, &damage) || frames != nil {
+		t.Errorf("removed while it is read: got %+v, error %v, want %s", frames, err, messages.Unavailable)
 	}
 }
 

@@ -26,8 +26,8 @@ var _ eventlog.Feed = (*Log)(nil)
 // plain are the methods of a log that neither take nor return what is encrypted. Log has a
 // method of its own for each of the others: without one it does not compile.
 type plain interface {
-	Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error]
-	eventlog.Purger
+	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error]
+	Purge(ctx context.Context, a messages.AgentID, before uint64) error
 	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error]
 	Shards() int
 	ShardEnd(ctx context.Context, shard int) (uint64, error)
@@ -97,52 +97,26 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 	return l.log.Append(ctx, e)
 }
 
-// Tail returns the agent's tail; see eventlog.Reader. The key of the next append is read again,
+// Head returns the agent's tail; see eventlog.Reader. The key of the next append is read again,
 // since a former owner may have deleted the agent.
-func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if l.keys != nil {
 		l.keys.forget(a)
 	}
-	return l.log.Tail(ctx, a)
+	return l.log.Head(ctx, a)
 }
 
 // Read yields the agent's frames, decrypted; see eventlog.Reader. The error for a frame that
 // cannot be decrypted is a *eventlog.DamageError, which wraps ErrNoKey or ErrOff where that is
-// why; for an agent that is deleted while it is read it is messages.Unavailable.
-func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	return l.decrypted(ctx, l.log.Read(ctx, a, from))
-}
-
-// ReadFrom yields the frames behind after, decrypted; see eventlog.Resumer.
-func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	return l.decrypted(ctx, l.log.ReadFrom(ctx, a, after))
-}
-
-// ReadTo yields the frames up to the tip, decrypted; see eventlog.Crowds. As with Tail, the key
-// of the next append is read again.
-func (l *Log) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+// why; for an agent that is deleted while it is read it is messages.Unavailable. After a read of
+// what was read ahead, as after Head, the key of the next append is read again.
+func (l *Log) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
-		if l.keys != nil {
-			defer l.keys.forget(tip.Agent)
+		if l.keys != nil && r.Upto != nil {
+			defer l.keys.forget(a)
 		}
-		l.decrypted(ctx, l.log.ReadTo(ctx, tip, after))(yield)
+		l.decrypted(ctx, l.log.Read(ctx, a, r))(yield)
 	}
-}
-
-// FrameAt returns a single frame, decrypted; see eventlog.Finder. If its agent is deleted
-// meanwhile, the error is messages.NotFound.
-func (l *Log) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
-	rec, err := l.log.FrameAt(ctx, a, seq)
-	if err == nil {
-		rec.Frame, err = l.decrypt(ctx, a, seq, rec.Frame)
-	}
-	if errors.Is(err, messages.ErrShredded) {
-		err = messages.Refuse(messages.NotFound, "the frame of %s at sequence %d was deleted while it was read", a, seq)
-	}
-	if err != nil {
-		return eventlog.Recorded{}, err
-	}
-	return rec, nil
 }
 
 func (l *Log) decrypted(ctx context.Context, frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
@@ -177,7 +151,7 @@ func (l *Log) decrypt(ctx context.Context, a messages.AgentID, seq uint64, f *me
 	key, err := l.keys.reading(ctx, a, f.KeyID)
 	if errors.Is(err, ErrNoKey) {
 		// A delete removes frames before the key: this one was read before it was removed.
-		gone, unknown := eventlog.Removed(ctx, l.log, a, seq)
+		gone, unknown := eventlog.Removed(ctx, l.log, a, seq, f.First)
 		switch {
 		case unknown != nil:
 			return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, unknown)

@@ -155,7 +155,7 @@ var appending = map[string]func(*testing.T, Opened){
 			if _, err := o.Log.Append(context.Background(), Entry(t, a, eventlog.Tail{})); err == nil {
 				t.Errorf("key %q: appended", key)
 			}
-			if _, err := o.Log.Tail(context.Background(), a); err == nil {
+			if _, err := o.Log.Head(context.Background(), a); err == nil {
 				t.Errorf("key %q: has a tail", key)
 			}
 			if _, err := collect(o.Log, a, 1); err == nil {

@@ -68,7 +68,7 @@ var damage = map[string]func(*testing.T, Opened){
 		first := appended(t, o.Log, Entry(t, a, eventlog.Tail{}))
 		o.Inject(t, foreign, true)
 		o.Inject(t, foreign, true)
-		tail, err := o.Log.Tail(context.Background(), a)
+		tail, err := o.Log.Head(context.Background(), a)
 		if err != nil || tail.Seq <= first.Seq {
 			t.Fatalf("tail %+v, %v; want a sequence after %d", tail, err, first.Seq)
 		}
@@ -84,7 +84,7 @@ var damage = map[string]func(*testing.T, Opened){
 		needInject(t, o)
 		a := Agent("ada")
 		o.Inject(t, eventlog.Entry{Agent: a, Bytes: []byte("who am I")}, true)
-		tail, err := o.Log.Tail(context.Background(), a)
+		tail, err := o.Log.Head(context.Background(), a)
 		if err != nil || tail != (eventlog.Tail{Seq: tail.Seq}) || tail.Seq == 0 {
 			t.Fatalf("tail %+v, %v", tail, err)
 		}

@@ -80,7 +80,7 @@ func faultyLog(fault logtest.Fault, lag time.Duration) *logtest.Faulty {
 
 func wantStored(t *testing.T, log eventlog.Reader, e eventlog.Entry, want bool) {
 	t.Helper()
-	tail, err := log.Tail(t.Context(), e.Agent)
+	tail, err := log.Head(t.Context(), e.Agent)
 	if err != nil || (tail.Frame == e.Frame.ID) != want {
 		t.Errorf("the log ends with %q (%v), stored should be %v", tail.Frame, err, want)
 	}

@@ -46,7 +46,7 @@ var following = map[string]func(*testing.T, Opened){
 		}
 		f := follow(t, o.Feed, agents[0].Partition())
 		for _, a := range agents {
-			tail, err := o.Log.Tail(context.Background(), a)
+			tail, err := o.Log.Head(context.Background(), a)
 			if err != nil {
 				t.Fatal(err)
 			}

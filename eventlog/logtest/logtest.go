@@ -38,7 +38,7 @@ type Opened struct {
 // Run runs the suite. open is called once for each test and gives a log that
 // no other test sees.
 func Run(t *testing.T, open func(t *testing.T) Opened) {
-	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, crowds, purging, damage, finding, following, sharding, definitions, blobs, snapshots} {
+	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, readingAhead, purging, damage, following, sharding, definitions, blobs, snapshots} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) { test(t, open(t)) })
 		}
@@ -112,7 +112,7 @@ func appended(t testing.TB, log eventlog.Appender, e eventlog.Entry) eventlog.Ta
 
 // collect reads the agent to the end or the first error.
 func collect(log eventlog.Reader, a messages.AgentID, from messages.EventNumber) (all []eventlog.Recorded, err error) {
-	for r, err := range log.Read(context.Background(), a, from) {
+	for r, err := range log.Read(context.Background(), a, eventlog.From(from)) {
 		if err != nil {
 			return all, err
 		}
@@ -139,7 +139,7 @@ func wantFrames(t testing.TB, log eventlog.Log, a messages.AgentID, want ...mess
 
 func wantTail(t testing.TB, log eventlog.Log, a messages.AgentID, want eventlog.Tail) {
 	t.Helper()
-	got, err := log.Tail(context.Background(), a)
+	got, err := log.Head(context.Background(), a)
 	if err != nil {
 		t.Fatalf("tail of %s: %v", a, err)
 	}

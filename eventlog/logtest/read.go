@@ -69,7 +69,7 @@ var reading = map[string]func(*testing.T, Opened){
 		for k := range 12 {
 			var got []messages.FrameID
 			last := messages.EventNumber(0)
-			for r, err := range o.Log.Read(context.Background(), a, 1) {
+			for r, err := range o.Log.Read(context.Background(), a, eventlog.Range{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,7 +93,7 @@ var reading = map[string]func(*testing.T, Opened){
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		frames, errs := 0, 0
-		for _, err := range o.Log.Read(ctx, a, 1) {
+		for _, err := range o.Log.Read(ctx, a, eventlog.Range{}) {
 			cancel()
 			switch {
 			case errors.Is(err, context.Canceled):

@@ -44,7 +44,7 @@ var resuming = map[string]func(*testing.T, Opened){
 			} {
 				tail := of
 				spoil(&tail)
-				if got, err := tailsOf(o.Log.ReadFrom(context.Background(), a, tail)); !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {
+				if got, err := tailsOf(o.Log.Read(context.Background(), a, eventlog.Behind(tail))); !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {
 					t.Errorf("another %s: %d frames, %v; want ErrElsewhere alone", what, len(got), err)
 				}
 			}
@@ -73,7 +73,7 @@ var resuming = map[string]func(*testing.T, Opened){
 		spoilt.Bytes[len(spoilt.Bytes)/2] ^= 1
 		o.Inject(t, spoilt, false)
 		for n, tail := range tails {
-			all, err := tailsOf(o.Log.ReadFrom(context.Background(), a, tail))
+			all, err := tailsOf(o.Log.Read(context.Background(), a, eventlog.Behind(tail)))
 			var damaged *eventlog.DamageError
 			if !errors.As(err, &damaged) || damaged.Event != 4 || len(all) != 2-n {
 				t.Errorf("from frame %d: %d frames, then %v; want damage at event 4", n+1, len(all), err)
@@ -95,7 +95,7 @@ var resuming = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		tails := grow(t, o.Log, a, eventlog.Tail{}, 3)
 		n := 0
-		for range o.Log.ReadFrom(context.Background(), a, tails[0]) {
+		for range o.Log.Read(context.Background(), a, eventlog.Behind(tails[0])) {
 			n++
 			break
 		}
@@ -173,6 +173,23 @@ var purging = map[string]func(*testing.T, Opened){
 			}
 		}
 	},
+	// A108
+	"a tombstone is read though what is before it is damaged": func(t *testing.T, o Opened) {
+		needInject(t, o)
+		a := Agent("ada")
+		spoilt := Entry(t, a, grow(t, o.Log, a, eventlog.Tail{}, 2)[1])
+		spoilt.Bytes[len(spoilt.Bytes)/2] ^= 1
+		o.Inject(t, spoilt, false)
+		tail, err := o.Log.Head(context.Background(), a)
+		if err != nil || tail.Last != 3 || tail.Digest != messages.DigestOf(spoilt.Bytes) {
+			t.Fatalf("the head of a damaged frame is %+v, %v", tail, err)
+		}
+		stone := appended(t, o.Log, tombstone(t, a, tail))
+		all, err := collect(o.Log, a, stone.Last)
+		if err != nil || len(all) != 1 || all[0].Tail() != stone {
+			t.Errorf("%d frames, %v; want the tombstone", len(all), err)
+		}
+	},
 	"a tombstone may stand in the middle": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tails := grow(t, o.Log, a, eventlog.Tail{}, 2)
@@ -195,7 +212,7 @@ func behindLast(tails []eventlog.Tail) eventlog.Tail {
 	return tails[len(tails)-1]
 }
 
-func purge(t testing.TB, log eventlog.Purger, a messages.AgentID, before uint64) {
+func purge(t testing.TB, log eventlog.Log, a messages.AgentID, before uint64) {
 	t.Helper()
 	if err := log.Purge(context.Background(), a, before); err != nil {
 		t.Fatalf("purge %s below %d: %v", a, before, err)
@@ -213,17 +230,17 @@ func tailsOf(frames iter.Seq2[eventlog.Recorded, error]) (all []eventlog.Tail, e
 	return all, nil
 }
 
-func wantFrom(t testing.TB, log eventlog.Resumer, a messages.AgentID, after eventlog.Tail, want ...eventlog.Tail) {
+func wantFrom(t testing.TB, log eventlog.Reader, a messages.AgentID, after eventlog.Tail, want ...eventlog.Tail) {
 	t.Helper()
-	got, err := tailsOf(log.ReadFrom(context.Background(), a, after))
+	got, err := tailsOf(log.Read(context.Background(), a, eventlog.Behind(after)))
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Fatalf("%s behind event %d: %d frames, %v; want %d\n%v\n%v", a, after.Last, len(got), err, len(want), got, want)
 	}
 }
 
-func wantElsewhere(t testing.TB, log eventlog.Resumer, a messages.AgentID, after eventlog.Tail) {
+func wantElsewhere(t testing.TB, log eventlog.Reader, a messages.AgentID, after eventlog.Tail) {
 	t.Helper()
-	got, err := tailsOf(log.ReadFrom(context.Background(), a, after))
+	got, err := tailsOf(log.Read(context.Background(), a, eventlog.Behind(after)))
 	if !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {
 		t.Errorf("%s behind %+v: %d frames, %v; want ErrElsewhere alone", a, after, len(got), err)
 	}

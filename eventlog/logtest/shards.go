@@ -74,7 +74,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, agents[0]), 0)
 		for _, a := range agents {
 			go func() {
-				tail, err := o.Log.Tail(context.Background(), a)
+				tail, err := o.Log.Head(context.Background(), a)
 				for range 30 {
 					if err == nil {
 						tail, err = o.Log.Append(context.Background(), Entry(t, a, tail))

@@ -8,6 +8,7 @@ package memlog
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -145,30 +146,8 @@ func (l *Log) tail(a messages.AgentID) eventlog.Tail {
 	return t
 }
 
-// Tail is the agent's newest tail; see eventlog.Reader. If foreign messages
-// follow the newest frame, Seq is the newest message's all the same. A newest
-// frame that fails its checks is a *eventlog.DamageError.
-func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	if err := cmp.Or(ctx.Err(), a.Validate()); err != nil {
-		return eventlog.Tail{}, err
-	}
-	l.mu.Lock()
-	all, tail := l.agents[a], l.tail(a)
-	l.mu.Unlock()
-	for _, m := range slices.Backward(all) {
-		if m.head.Foreign {
-			continue
-		}
-		if _, err := messages.DecodeFrame(a, m.bytes); err != nil {
-			return eventlog.Tail{}, &eventlog.DamageError{Agent: a, Seq: m.head.Seq, Event: m.head.First, Err: err}
-		}
-		break
-	}
-	return tail, nil
-}
-
-// TailByHead is the tail whatever the newest frame holds; see eventlog.Purger.
-func (l *Log) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+// Head returns the agent's newest tail; see eventlog.Reader.
+func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if err := cmp.Or(ctx.Err(), a.Validate()); err != nil {
 		return eventlog.Tail{}, err
 	}
@@ -177,20 +156,46 @@ func (l *Log) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail
 	return l.tail(a), nil
 }
 
-// Read yields the agent's frames as of the call; see eventlog.Reader. All
-// frames are verified from the first on, whatever from is.
-func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+// Read yields the agent's frames as of the call; see eventlog.Reader.
+func (l *Log) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
 		all, err := l.subject(a)
+		tail := r.After
+		if err = cmp.Or(err, ctx.Err()); err == nil {
+			tail, all, err = behind(a, all, r.After)
+		}
 		if err != nil {
 			yield(eventlog.Recorded{}, err)
 			return
 		}
-		read(ctx, a, eventlog.Tail{}, all, func(r eventlog.Recorded, err error) bool {
-			return err == nil && r.Frame.Last() < from || yield(r, err)
+		if r.Upto != nil {
+			all = all[:first(all, r.Upto.Seq+1)]
+		}
+		read(ctx, a, tail, all, func(rec eventlog.Recorded, err error) bool {
+			return err == nil && rec.Frame.Last() <= r.After.Last || yield(rec, err)
 		})
 	}
 }
+
+// behind returns the messages behind a position, and the tail that they must follow.
+func behind(a messages.AgentID, all []*stored, after eventlog.Tail) (eventlog.Tail, []*stored, error) {
+	if after.Frame != "" {
+		n := first(all, after.Seq)
+		if n == len(all) || !all[n].is(after) {
+			return after, nil, fmt.Errorf("read %s on from event %d at sequence %d: %w", a, after.Last, after.Seq, eventlog.ErrElsewhere)
+		}
+		return after, all[n+1:], nil
+	}
+	for n, m := range all { // what is before a tombstone does not matter to who reads from there
+		if m.head.First == after.Last+1 && slices.Equal(m.types, tombstone) {
+			return eventlog.Tail{}, all[n:], nil
+		}
+	}
+	return eventlog.Tail{}, all, nil
+}
+
+// tombstone are the types of the events of a frame that ends its agent.
+var tombstone = []string{messages.AgentDeleted{}.EventType()}
 
 // subject gives what is stored on the agent's subject now.
 func (l *Log) subject(a messages.AgentID) ([]*stored, error) {

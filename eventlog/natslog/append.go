@@ -119,7 +119,7 @@ const (
 // e's frame is the tail or somebody else's is. Otherwise the newest frame is
 // the expected one, with its fence.
 func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (actual eventlog.Tail, resolved bool, err error) {
-	actual, err = l.tail(ctx, e.Agent)
+	actual, err = l.Head(ctx, e.Agent)
 	if err != nil {
 		return eventlog.Tail{}, false, fmt.Errorf("append frame %s to %s, outcome unknown: %w (refused before: %w)", e.Frame.ID, e.Agent, err, refusal)
 	}

@@ -161,7 +161,7 @@ func BenchmarkRead(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				n := 0
-				for _, err := range l.Read(context.Background(), a, 1) {
+				for _, err := range l.Read(context.Background(), a, eventlog.Range{}) {
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -259,7 +259,7 @@ func BenchmarkReadFrom(b *testing.B) {
 		b.Run(fmt.Sprintf("behind=%d", behind), func(b *testing.B) {
 			for b.Loop() {
 				n := 0
-				for _, err := range l.ReadFrom(context.Background(), a, tails[len(tails)-1-behind]) {
+				for _, err := range l.Read(context.Background(), a, eventlog.Behind(tails[len(tails)-1-behind])) {
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -273,7 +273,7 @@ func BenchmarkReadFrom(b *testing.B) {
 	}
 	b.Run("Read of all", func(b *testing.B) {
 		for b.Loop() {
-			for _, err := range l.Read(context.Background(), a, 1) {
+			for _, err := range l.Read(context.Background(), a, eventlog.Range{}) {
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -282,7 +282,7 @@ func BenchmarkReadFrom(b *testing.B) {
 	})
 	b.Run("Read of the newest", func(b *testing.B) {
 		for b.Loop() {
-			for _, err := range l.Read(context.Background(), a, tails[len(tails)-1].Last) {
+			for _, err := range l.Read(context.Background(), a, eventlog.From(tails[len(tails)-1].Last)) {
 				if err != nil {
 					b.Fatal(err)
 				}

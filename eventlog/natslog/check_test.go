@@ -116,7 +116,7 @@ func TestLossIsFound(t *testing.T) { // A29
 	}
 	frame := func(n int) string { // a text of the n-th frame of the first agent
 		var id string
-		for r, err := range s.log.Read(t.Context(), a, 1) {
+		for r, err := range s.log.Read(t.Context(), a, eventlog.Range{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,18 +175,18 @@ func TestDamagedNewestFrame(t *testing.T) { // A29
 	a, b := agents[0], agents[1]
 	s = s.stopped(func(dir string) { embeddedtest.Flip(t, dir, streamOf(a), string(tails[0].Frame)) })
 	damage := new(eventlog.DamageError)
-	if tail, err := s.log.Tail(t.Context(), a); !errors.As(err, &damage) {
+	if tail, err := s.log.Head(t.Context(), a); !errors.As(err, &damage) {
 		t.Errorf("tail %+v, %v", tail, err)
 	}
-	for r, err := range s.log.Read(t.Context(), a, 1) {
+	for r, err := range s.log.Read(t.Context(), a, eventlog.Range{}) {
 		if !errors.As(err, &damage) {
 			t.Errorf("read %+v, %v", r, err)
 		}
 	}
-	if tail, err := s.log.Tail(t.Context(), b); err != nil || tail != tails[1] {
+	if tail, err := s.log.Head(t.Context(), b); err != nil || tail != tails[1] {
 		t.Errorf("the neighbour's tail %+v, %v; want %+v", tail, err, tails[1])
 	}
-	if tail, err := s.log.Tail(t.Context(), logtest.Neighbours(3)[2]); err != nil || tail != (eventlog.Tail{}) {
+	if tail, err := s.log.Head(t.Context(), logtest.Neighbours(3)[2]); err != nil || tail != (eventlog.Tail{}) {
 		t.Errorf("of an agent that never was: %+v, %v", tail, err)
 	}
 }
@@ -523,7 +523,7 @@ func TestHold(t *testing.T) {
 	if _, err := s.log.Append(t.Context(), e); !errors.Is(err, eventlog.ErrUnavailable) {
 		t.Errorf("appended: %v", err)
 	}
-	if tail, err := s.log.Tail(t.Context(), a); err != nil || tail.Seq != 0 {
+	if tail, err := s.log.Head(t.Context(), a); err != nil || tail.Seq != 0 {
 		t.Errorf("stored %+v, %v", tail, err)
 	}
 	s.log.Hold(s.log.ShardOf(a), false)

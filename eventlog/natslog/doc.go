@@ -73,7 +73,7 @@
 // # Reading on
 //
 // The fence in a frame's header is the sequence of the message before it on its
-// subject. So [Log.ReadFrom], and [Log.Read] of what is new, get the newest
+// subject. So [Log.Read] of what is new, get the newest
 // message and then walk back by sequence, for a scan by subject looks at every
 // block of the stream. Frames that were copied from another stream have no fence,
 // and a walk would be long from far away: there a consumer scans from the known
@@ -87,7 +87,7 @@
 //     never by direct get, which may be stale.
 //   - No Nats-Msg-Id is set: the window for duplicates is per stream and
 //     forgets. That a frame is stored once is the fence's doing.
-//   - A foreign message moves the fence and nothing else: [Log.Tail] gives the
+//   - A foreign message moves the fence and nothing else: [Log.Head] gives the
 //     newest frame with the sequence of the newest message, and Append finds
 //     the new fence by itself.
 //   - A purge leaves the newest message of an agent, and so the fence.

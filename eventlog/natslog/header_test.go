@@ -87,7 +87,7 @@ func TestFrameLines(t *testing.T) { // A29, A84
 		if _, err := js.PublishMsg(context.Background(), m); err != nil {
 			t.Fatal(err)
 		}
-		for rec, err := range l.Read(context.Background(), e.Agent, 1) {
+		for rec, err := range l.Read(context.Background(), e.Agent, eventlog.Range{}) {
 			var damage *eventlog.DamageError
 			if sound := err == nil; sound != change.sound || !sound && !errors.As(err, &damage) {
 				t.Errorf("%v reads as %+v, %v", fields, rec, err)

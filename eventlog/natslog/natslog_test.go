@@ -93,7 +93,7 @@ func TestReadWhilePurged(t *testing.T) { // A108
 	add(messages.AgentDeleted{})
 	var last eventlog.Recorded
 	read := 0
-	for r, err := range l.Read(t.Context(), a, 1) {
+	for r, err := range l.Read(t.Context(), a, eventlog.Range{}) {
 		if err != nil {
 			t.Fatalf("after event %d: %v", last.Frame.Last(), err)
 		}
@@ -125,7 +125,7 @@ func TestReadersLeaveNoConsumers(t *testing.T) {
 	for _, after := range []int{1, 20, 100} {
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0
-		for range l.Read(ctx, a, 1) {
+		for range l.Read(ctx, a, eventlog.Range{}) {
 			if n++; n == after {
 				break
 			}
@@ -137,7 +137,7 @@ func TestReadersLeaveNoConsumers(t *testing.T) {
 			}
 		}
 		cancel()
-		for range l.Read(ctx, a, 1) { // with an error
+		for range l.Read(ctx, a, eventlog.Range{}) { // with an error
 		}
 	}
 	for creations := pending(t, made); creations > 0; creations-- {
@@ -243,7 +243,7 @@ func TestForeignMessagesAreReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		for _, err := range l.Read(context.Background(), a, 1) {
+		for _, err := range l.Read(context.Background(), a, eventlog.Range{}) {
 			t.Errorf("a frame or %v", err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Purge takes history away; see eventlog.Purger. An error may have come after the
+// Purge takes history away; see eventlog.Log. An error may have come after the
 // messages were removed: purge again.
 //
 // How many messages it removes is recorded outside the stream before and after, so

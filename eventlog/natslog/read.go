@@ -16,20 +16,32 @@ import (
 // patience is how many consumers in a row a reader tries that bring nothing.
 const patience = 3
 
-// Read yields the agent's frames; see eventlog.Reader. With from beyond 1, verifying begins
-// with the frame that holds it, or the one before that; else with the first. A reader that gets nothing for about a quarter of a
-// minute, though the leader has more, ends with an error.
-func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+// Read yields the agent's frames; see eventlog.Reader. A reader that gets nothing for about a
+// quarter of a minute, though the leader has more, ends with an error.
+func (l *Log) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
-		newest, err := l.newest(ctx, a)
-		if err != nil {
+		newest, err := l.readTo(ctx, a, r.Upto)
+		switch {
+		case err != nil:
 			yield(eventlog.Recorded{}, err)
-			return
-		}
-		if newest != nil {
-			l.read(ctx, a, newest, from, yield)
+		case r.After.Frame != "":
+			l.readBehind(ctx, a, newest, r.After, yield)
+		case newest != nil:
+			l.read(ctx, a, newest, r.Event(), yield)
 		}
 	}
+}
+
+// readTo returns the message to read up to; nil if there is none.
+func (l *Log) readTo(ctx context.Context, a messages.AgentID, upto *eventlog.Newest) (*stored, error) {
+	if upto == nil {
+		return l.newest(ctx, a)
+	}
+	m, is := upto.Source.(*stored)
+	if !is {
+		return nil, fmt.Errorf("read %s up to sequence %d: that was not read ahead from this log", a, upto.Seq)
+	}
+	return m, nil
 }
 
 // read is Read up to a message that is or was the newest.

@@ -128,7 +128,7 @@ func (w *trio) flushed(p *process, text string) {
 func (w *trio) unread(a messages.AgentID, tails []eventlog.Tail) error {
 	w.t.Helper()
 	n := 0
-	for r, err := range w.log.Read(w.t.Context(), a, 1) {
+	for r, err := range w.log.Read(w.t.Context(), a, eventlog.Range{}) {
 		if err != nil {
 			return err
 		}

@@ -213,7 +213,7 @@ func (l *ledger) check(t *testing.T, readers bool) {
 	defer l.mu.Unlock()
 	for a, want := range l.ids {
 		n := 0
-		for r, err := range l.log.Read(context.Background(), a, 1) {
+		for r, err := range l.log.Read(context.Background(), a, eventlog.Range{}) {
 			if err != nil || n >= len(want) || r.Frame.ID != want[n] {
 				t.Fatalf("%s, frame %d of %d: %v, %v", a, n, len(want), r.Frame, err)
 			}

@@ -72,7 +72,7 @@ func TestServerRestart(t *testing.T) {
 	}
 	cancel()
 	n := 0
-	for r, err := range l.Read(context.Background(), a, 1) {
+	for r, err := range l.Read(context.Background(), a, eventlog.Range{}) {
 		if err != nil || r.Frame.ID != want[n] {
 			t.Fatalf("frame %d: %v, %v", n, r.Frame, err)
 		}
@@ -87,7 +87,7 @@ func TestServerRestart(t *testing.T) {
 
 // readOnce reads an agent until something fails.
 func readOnce(l eventlog.Reader, a messages.AgentID) error {
-	for _, err := range l.Read(context.Background(), a, 1) {
+	for _, err := range l.Read(context.Background(), a, eventlog.Range{}) {
 		if err != nil {
 			return err
 		}

@@ -17,30 +17,15 @@ import (
 // block of the stream on the way.
 const (
 	walkFrames = 256     // at most
-	walkEvents = 1024    // how far back ReadFrom may have to go; most frames have several
-	walkTail   = 128     // how far back Read may have to go, in events
+	walkEvents = 1024    // how far back a read behind a position may have to go; most frames have several
+	walkTail   = 128     // how far back a read from an event may have to go
 	walkWhole  = 24      // the events of a log that is walked back to its first frame
 	walkBytes  = 8 << 20 // that it holds in memory, at most
 )
 
-// ReadFrom yields the frames behind after; see eventlog.Resumer. If they are too
-// many to walk back, or somebody else has published among them, or they came
+// readBehind yields the frames behind after, up to a message that is or was the newest. If
+// they are too many to walk back, or another process has published among them, or they came
 // from another stream and have no fence, it scans the stream from after on.
-func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	if after.Frame == "" {
-		return l.Read(ctx, a, 1)
-	}
-	return func(yield func(eventlog.Recorded, error) bool) {
-		newest, err := l.newest(ctx, a)
-		if err != nil {
-			yield(eventlog.Recorded{}, err)
-			return
-		}
-		l.readBehind(ctx, a, newest, after, yield)
-	}
-}
-
-// readBehind is ReadFrom up to a message that is or was the newest.
 func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Tail, yield func(eventlog.Recorded, error) bool) {
 	there, messages, err := l.behind(ctx, a, newest, after)
 	if err == nil && !there {
@@ -106,7 +91,7 @@ func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from
 	w := l.walk(a, newest)
 	err = w.back(ctx, func(m *stored) bool {
 		h, err := parseHeading(m.header)
-		return len(w.found) > 1 && (err != nil || h.last < from)
+		return len(w.found) > 1 && (err != nil || h.last < from) || h.first == from && IsTombstone(m.header)
 	})
 	if err != nil || !w.arrived {
 		return eventlog.Tail{}, nil, err

@@ -68,8 +68,8 @@ func grow(t testing.TB, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, 
 	return tails
 }
 
-func readFrom(l eventlog.Resumer, a messages.AgentID, after eventlog.Tail) (all []eventlog.Tail, err error) {
-	for r, err := range l.ReadFrom(context.Background(), a, after) {
+func readFrom(l eventlog.Reader, a messages.AgentID, after eventlog.Tail) (all []eventlog.Tail, err error) {
+	for r, err := range l.Read(context.Background(), a, eventlog.Behind(after)) {
 		if err != nil {
 			return all, err
 		}

@@ -13,41 +13,13 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Tail is the agent's newest tail as the stream's leader has it. If foreign
-// messages follow the newest frame, Seq is the newest message's all the same,
-// since that is the fence, and everything else is the frame's. A newest frame
-// that fails its checks is a *eventlog.DamageError.
-func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	if err := a.Validate(); err != nil {
-		return eventlog.Tail{}, err
-	}
+// Head is the agent's newest tail as the stream's leader has it; see eventlog.Reader.
+func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	m, fence, err := l.newestFrame(ctx, a)
 	if err != nil || m == nil {
 		return eventlog.Tail{Seq: fence}, err
 	}
-	h, err := parseHeading(m.header)
-	if err == nil {
-		_, err = messages.DecodeFrame(a, m.data)
-	}
-	if err != nil {
-		return eventlog.Tail{}, &eventlog.DamageError{Agent: a, Seq: m.seq, Event: max(1, h.first), Err: err}
-	}
-	return h.tail(m, fence), nil
-}
-
-// TailByHead is the tail as headers tell it; see eventlog.Purger.
-func (l *Log) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	return l.tail(ctx, a)
-}
-
-// tail is Tail by headers alone, so that a damaged or newer frame still
-// decides a conflict.
-func (l *Log) tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
-	m, fence, err := l.newestFrame(ctx, a)
-	if err != nil || m == nil {
-		return eventlog.Tail{Seq: fence}, err
-	}
-	h, _ := parseHeading(m.header) // unreadable: a tail that nobody expects
+	h, _ := parseHeading(m.header) // unreadable: a tail that no append expects
 	return h.tail(m, fence), nil
 }
 

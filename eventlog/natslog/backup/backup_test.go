@@ -153,12 +153,12 @@ func TestRestored(t *testing.T) {
 	}
 	r := two.open()
 	for a, tail := range tails {
-		got, err := r.Tail(within(t), a)
+		got, err := r.Head(within(t), a)
 		if err != nil || got != tail {
 			t.Errorf("%s: tail %+v, %v; want %+v", a, got, err, tail)
 		}
 		var last messages.EventNumber
-		for rec, err := range r.Read(within(t), a, 0) {
+		for rec, err := range r.Read(within(t), a, eventlog.Range{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestOccupied(t *testing.T) {
 		t.Errorf("restored over an installation: %v", err)
 	}
 	wantTail := logtest.Agent("ada")
-	if tail, err := l.Tail(within(t), wantTail); err != nil || tail.Last != 3 {
+	if tail, err := l.Head(within(t), wantTail); err != nil || tail.Last != 3 {
 		t.Errorf("the installation was touched: %+v, %v", tail, err)
 	}
 	two := newSite(t)
@@ -274,7 +274,7 @@ func TestCutShort(t *testing.T) {
 	if err := two.restore(file, true); err != nil {
 		t.Fatalf("a second restore, from anew: %v", err)
 	}
-	if got, err := two.open().Tail(within(t), logtest.Agent("ada")); err != nil || got != tail {
+	if got, err := two.open().Head(within(t), logtest.Agent("ada")); err != nil || got != tail {
 		t.Errorf("tail %+v, %v", got, err)
 	}
 }
@@ -396,7 +396,7 @@ func TestAppliedMeanwhile(t *testing.T) {
 	if err := two.restore(file.Bytes(), false); err != nil {
 		t.Fatal(err)
 	}
-	if tail, err := two.open().Tail(within(t), a); err != nil || tail.Last != 1 {
+	if tail, err := two.open().Head(within(t), a); err != nil || tail.Last != 1 {
 		t.Errorf("neither in the queue nor in the log: %+v, %v", tail, err)
 	}
 }
@@ -413,7 +413,7 @@ func TestMoreThanWasSaid(t *testing.T) {
 	if err := two.restore(saying(t, one.backup(), func(s *backup.Stream) { s.Last = max(s.Last, 1) - 1 }), false); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := two.open().Tail(within(t), inPartition(0)); err != nil || got != tail {
+	if got, err := two.open().Head(within(t), inPartition(0)); err != nil || got != tail {
 		t.Errorf("tail %+v, %v, want %+v", got, err, tail)
 	}
 	if got, want := two.inputID(more), one.inputID(more); got != want {
@@ -474,10 +474,10 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 		if ended {
 			want = tail
 		}
-		if got, err := r.Tail(within(t), a); err != nil || got != want {
+		if got, err := r.Head(within(t), a); err != nil || got != want {
 			t.Errorf("%s: tail %+v, %v, want %+v", at, got, err, want)
 		}
-		for rec, err := range r.Read(within(t), a, 0) {
+		for rec, err := range r.Read(within(t), a, eventlog.Range{}) {
 			if err != nil || rec.Frame.ID != want.Frame {
 				t.Errorf("%s: frame %+v, %v", at, rec.Frame, err)
 			}

@@ -99,7 +99,7 @@ func (s *safe) lose() {
 
 // reads says whether an agent's log can be read.
 func (s *safe) reads(a messages.AgentID) error {
-	for _, err := range s.agents.Read(within(s.t), a, 0) {
+	for _, err := range s.agents.Read(within(s.t), a, eventlog.Range{}) {
 		if err != nil {
 			return err
 		}

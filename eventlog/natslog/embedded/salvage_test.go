@@ -297,7 +297,7 @@ func TestSalvage(t *testing.T) { // A29
 			t.Errorf("%s: %d frames, %v; want %d", a, frames, err, n)
 		}
 	}
-	tail, err := log.Tail(s.ctx(), sound)
+	tail, err := log.Head(s.ctx(), sound)
 	s.ok(err)
 	if tail, err = log.Append(s.ctx(), logtest.Entry(t, sound, tail)); err != nil || tail.Seq != s.tail[sound].Seq+1 {
 		t.Errorf("the next frame has sequence %d, %v; want %d", tail.Seq, err, s.tail[sound].Seq+1)
@@ -306,7 +306,7 @@ func TestSalvage(t *testing.T) { // A29
 
 // read returns how many frames an agent has.
 func read(log eventlog.Reader, a messages.AgentID) (n int, err error) {
-	for _, err := range log.Read(context.Background(), a, 0) {
+	for _, err := range log.Read(context.Background(), a, eventlog.Range{}) {
 		if err != nil {
 			return n, err
 		}
@@ -437,7 +437,7 @@ func folderOf(dir, stream string) string {
 // restoredTail is the newest frame of an agent, whatever is missing before it.
 func (s *store) restoredTail(log *natslog.Log, a messages.AgentID) eventlog.Tail {
 	s.t.Helper()
-	tail, err := log.TailByHead(s.ctx(), a)
+	tail, err := log.Head(s.ctx(), a)
 	s.ok(err)
 	return tail
 }

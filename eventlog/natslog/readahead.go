@@ -11,18 +11,18 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Tips yields the newest frames of agents; see eventlog.Crowds. One consumer brings
+// ReadAhead yields the newest frames of agents; see eventlog.Log. One consumer brings
 // them: requests of JetStream's API wait in one queue of the server, where each may
 // wait for the disk.
-func (l *Log) Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
-	return func(yield func(eventlog.Tip, error) bool) {
-		if err := l.tips(ctx, p, agents, yield); err != nil {
-			yield(eventlog.Tip{}, fmt.Errorf("read the tips of %d agents of partition %v: %w", len(agents), p, err))
+func (l *Log) ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error] {
+	return func(yield func(eventlog.Newest, error) bool) {
+		if err := l.readAhead(ctx, p, agents, yield); err != nil {
+			yield(eventlog.Newest{}, fmt.Errorf("read %d agents of partition %v ahead: %w", len(agents), p, err))
 		}
 	}
 }
 
-func (l *Log) tips(ctx context.Context, p messages.Partition, agents []messages.AgentID, yield func(eventlog.Tip, error) bool) error {
+func (l *Log) readAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID, yield func(eventlog.Newest, error) bool) error {
 	missing := make(map[string]messages.AgentID, len(agents))
 	cfg := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 	for _, a := range agents {
@@ -59,24 +59,9 @@ func (l *Log) tips(ctx context.Context, p messages.Partition, agents []messages.
 		if a == (messages.AgentID{}) || err != nil {
 			continue
 		}
-		if !yield(eventlog.Tip{Agent: a, Seq: m.seq, Last: h.last, Size: len(m.data), Source: &m.stored}, nil) {
+		if !yield(eventlog.Newest{Agent: a, Seq: m.seq, Last: h.last, Size: len(m.data), Source: &m.stored}, nil) {
 			return nil
 		}
 	}
 	return nil
-}
-
-// ReadTo yields the frames up to the tip; see eventlog.Crowds.
-func (l *Log) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	return func(yield func(eventlog.Recorded, error) bool) {
-		newest, ok := tip.Source.(*stored)
-		switch {
-		case !ok:
-			yield(eventlog.Recorded{}, fmt.Errorf("read %s up to sequence %d: the tip is none of this log", tip.Agent, tip.Seq))
-		case after.Frame == "":
-			l.read(ctx, tip.Agent, newest, 0, yield)
-		default:
-			l.readBehind(ctx, tip.Agent, newest, after, yield)
-		}
-	}
 }

@@ -1,42 +1,20 @@
 package memlog
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// ReadFrom yields the frames behind after; see eventlog.Resumer.
-func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	if after.Frame == "" {
-		return l.Read(ctx, a, 1)
-	}
-	return func(yield func(eventlog.Recorded, error) bool) {
-		all, err := l.subject(a)
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			yield(eventlog.Recorded{}, err)
-			return
-		}
-		n := first(all, after.Seq)
-		if n == len(all) || !all[n].is(after) {
-			yield(eventlog.Recorded{}, fmt.Errorf("read %s on from event %d at sequence %d: %w", a, after.Last, after.Seq, eventlog.ErrElsewhere))
-			return
-		}
-		read(ctx, a, after, all[n+1:], yield)
-	}
-}
-
 // is says whether the message is the frame that t is the tail behind.
 func (m *stored) is(t eventlog.Tail) bool {
 	return m.head.Seq == t.Seq && !m.head.Foreign && m.head.ID == t.Frame && m.head.Last == t.Last && m.head.Epoch == t.Epoch && messages.DigestOf(m.bytes) == t.Digest
 }
 
-// Purge takes history away; see eventlog.Purger.
+// Purge takes history away; see eventlog.Log.
 func (l *Log) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
 	if _, err := l.subject(a); err != nil {
 		return err

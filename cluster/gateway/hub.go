@@ -201,8 +201,6 @@ type item struct {
 	commit  *actors.Commit
 	delta   *actors.Delta
 	reached messages.EventNumber
-	// seq is the sequence of the frame that ends with reached. 0: it is not known.
-	seq uint64
 }
 
 // feed is what a stream has yet to take. It is bounded: of one that stalls,

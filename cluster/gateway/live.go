@@ -47,15 +47,12 @@ type Router interface {
 }
 
 // notice is what the owner of an agent publishes on the agent's live subject when it has
-// committed a frame. The frame itself is read from the log. Last, with a gap behind what is known, shows that
-// other notices were lost.
+// committed a frame. The frame itself is read from the log.
 type notice struct {
 	Type  string               `json:"type"` // commit: a delta has another one
 	Epoch messages.Epoch       `json:"epoch"`
 	First messages.EventNumber `json:"first"`
 	Last  messages.EventNumber `json:"last"`
-	// Seq is the frame's sequence in the log.
-	Seq uint64 `json:"seq"`
 	// Ends reports whether an input was answered, or failed.
 	Ends bool `json:"ends,omitempty"`
 }
@@ -63,7 +60,7 @@ type notice struct {
 const commitNotice = "commit"
 
 func newNotice(c actors.Commit) notice {
-	n := notice{Type: commitNotice, Epoch: c.Frame.Epoch, First: c.Frame.First, Last: c.Frame.Last(), Seq: c.Seq}
+	n := notice{Type: commitNotice, Epoch: c.Frame.Epoch, First: c.Frame.First, Last: c.Frame.Last()}
 	for _, ev := range c.Frame.Events {
 		inputs, _ := messages.Ended(ev)
 		n.Ends = n.Ends || len(inputs) > 0
@@ -216,7 +213,7 @@ func (h *Hub) published(m *nats.Msg) {
 	if json.Unmarshal(m.Data, &body) != nil || h.isLocal(a) {
 		return // of this node, which is its owner by now
 	}
-	it := item{reached: body.Last, seq: body.Seq}
+	it := item{reached: body.Last}
 	if body.Type != commitNotice {
 		it = item{delta: &actors.Delta{Agent: a, Turn: body.Turn, Call: body.Call, Kind: body.Type, Text: body.Text, Child: body.Child}}
 	}

@@ -148,13 +148,18 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// missed reads from the log what the hub did not tell. A log that cannot be read
-// now, as while its server has no leader, is asked again later.
+// missed reads from the log what was not received, if there is something.
 func (w *watcher) missed(ctx context.Context) (more bool, err error) {
 	tail, err := w.log.Head(ctx, w.agent)
 	if w.behind = err != nil && ctx.Err() == nil; err != nil || tail.Last < w.next {
 		return true, nil
 	}
+	return w.more(ctx)
+}
+
+// more reads what the log holds from the next event on. A log that cannot be read now is asked
+// again later.
+func (w *watcher) more(ctx context.Context) (more bool, err error) {
 	more, err = w.past(ctx)
 	if w.behind = errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil; w.behind {
 		return true, nil
@@ -178,29 +183,16 @@ func (w *watcher) taken(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// reached reads what a notice announces, if that was not read yet: one frame, if it is the next
-// one.
-func (w *watcher) reached(ctx context.Context, it item) (more bool, err error) {
-	if it.reached < w.next {
-		return true, nil
-	}
-	if it.seq != 0 {
-		rec, err := w.log.FrameAt(ctx, w.agent, it.seq)
-		if f := rec.Frame; err == nil && f.First <= w.next && f.Last() == it.reached {
-			more = w.frame(it.seq, f)
-			w.after = rec.Tail()
-			return more, nil
-		}
-	}
-	return w.missed(ctx)
-}
-
 func (w *watcher) item(ctx context.Context, it item) (more bool, err error) {
 	switch {
 	case it.delta != nil:
 		return w.delta(*it.delta), nil
-	case it.commit == nil:
-		return w.reached(ctx, it)
+	case it.reached == everything:
+		return w.missed(ctx)
+	case it.reached >= w.next:
+		return w.more(ctx)
+	case it.commit == nil: // it was read already
+		return true, nil
 	case it.commit.Frame.First > w.next:
 		return w.missed(ctx)
 	}

@@ -298,7 +298,7 @@ func TestOrderInTheNextLife(t *testing.T) { // A7 A108
 			sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
 			w.ok(err)
 			inboxes = append(inboxes, sub)
-			w.ok(w.nc.PublishMsg(&nats.Msg{Subject: fmt.Sprintf("agents.prompt.assistant.default.a%d", i), Reply: sub.Subject, Data: fmt.Appendf(nil, `{"prompt":"hello","id":"p%d"}`, n)}))
+			w.ok(w.nc.PublishMsg(&nats.Msg{Subject: fmt.Sprintf("agents.prompt.assistant.default.a%d", i), Reply: sub.Subject, Data: fmt.Appendf(nil, `{"prompt":"hello","reprise":{"id":"p%d"}}`, n)}))
 		}
 		w.until(c, agent, func(e event) bool { return e.Type == "input.accepted" && e.field("input") == "p3" })
 		var order []string

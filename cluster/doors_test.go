@@ -64,7 +64,7 @@ func TestDiscovery(t *testing.T) { // A100
 func TestPromptProtocol(t *testing.T) { // A100 A101
 	w := newWorld(t)
 	w.node(agents(scripted.Func(func(providers.Request) scripted.Step { return scripted.Step{Text: "one two three", Pieces: 3} }), nil))
-	for _, body := range []string{"hello", `{"prompt":"hello"}`, `{"prompt":"hello","unknown":1,"attachments":[]}`, `{"type":"input","content":"hello"}`, `{"content":[{"type":"text","text":"hello"}]}`} {
+	for _, body := range []string{"hello", `{"prompt":"hello"}`, `{"prompt":"hello","unknown":1,"attachments":[]}`, `{"prompt":"hello","id":7,"policy":"any","reply":"reprise.in.x","options":1}`, `{"type":"input","content":"hello"}`, `{"content":[{"type":"text","text":"hello"}]}`} {
 		got := w.request("agents.prompt.assistant.default.some-key", body)
 		if len(got.chunks) == 0 || got.chunks[0] != `{"type":"status","data":"ack"}` || !got.ended || got.code != "" || got.text() != "one two three" {
 			t.Fatalf("%s: %+v", body, got)
@@ -84,6 +84,7 @@ func TestPromptProtocol(t *testing.T) { // A100 A101
 		{"agents.prompt.assistant.default.a", `{"prompt":""}`, "400"},
 		{"agents.prompt.assistant.default.a", `{"prompt":"see","attachments":[{"filename":"a.png","content":"AA=="}]}`, "400"},
 		{"agents.prompt.assistant.default.a", `{"prompt":"see","attachments":"x"}`, "400"},
+		{"agents.prompt.assistant.default.a", `{"prompt":"hello","reprise":{"id":7}}`, "400"},
 		{"agents.prompt.nobody.default.a", "hello", "404"},
 		{"agents.prompt.assistant.default.sch\u00f6n", "hello", "400"},
 		{"agents.status.nobody.default.a", "", "404"},

@@ -374,7 +374,7 @@ func TestRepliesStayWithTheTenant(t *testing.T) { // A104
 				cmd.Data = []byte(`{"type":"clear"}`)
 				y.ok(eve.nc.PublishMsg(cmd))
 				prompt := nats.NewMsg("agents.prompt.assistant.evil.e")
-				prompt.Reply, prompt.Data = eve.user.InboxPrefix+".prompt", []byte(`{"prompt":"hello","reply":"`+target+`"}`)
+				prompt.Reply, prompt.Data = eve.user.InboxPrefix+".prompt", []byte(`{"prompt":"hello","reprise":{"reply":"`+target+`"}}`)
 				y.ok(eve.nc.PublishMsg(prompt))
 			}
 			letters := 0

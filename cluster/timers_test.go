@@ -159,7 +159,7 @@ func TestPromptForLater(t *testing.T) { // A6
 	n := w.node()
 	for _, tc := range []struct{ body, header, value, want string }{
 		{"come back", messages.HeaderIn, "1h", `{"type":"status","data":"ack"}`},
-		{`{"prompt":"Good morning","cron":"0 9 * * 1-5","tz":"Europe/Berlin","name":"morning"}`, "", "", `{"type":"status","data":"ack"}`},
+		{`{"prompt":"Good morning","reprise":{"cron":"0 9 * * 1-5","tz":"Europe/Berlin","name":"morning"}}`, "", "", `{"type":"status","data":"ack"}`},
 		{"come back", messages.HeaderCron, "0 25 * * *", ""},
 	} {
 		replies, err := w.nc.SubscribeSync(w.nc.NewInbox())

@@ -10,11 +10,10 @@ import (
 
 // object returns the body as a JSON object; ok reports whether it is one, in JSON or msgpack.
 func object(header Header, body []byte) (raw []byte, ok bool, err error) {
-	ct, _, _ := strings.Cut(header(HeaderContentType), ";")
-	ct = strings.ToLower(strings.TrimSpace(ct))
+	ct := mediaType(header)
 	first := body[0]
 	switch {
-	case ct == "text/plain":
+	case ct == plainText:
 		return nil, false, nil
 	case ct == "application/json" || strings.HasSuffix(ct, "+json") || ct == "" && first == '{':
 		if !utf8.Valid(body) {
@@ -35,6 +34,15 @@ func object(header Header, body []byte) (raw []byte, ok bool, err error) {
 		return nil, false, nil
 	}
 	return nil, false, Refuse(BadInput, "Content-Type %q: send text/plain, application/json or application/msgpack", ct)
+}
+
+// plainText is the media type of a body that is never parsed.
+const plainText = "text/plain"
+
+// mediaType returns the Content-Type without its parameters, in lower case. Empty: there is none.
+func mediaType(header Header) string {
+	ct, _, _ := strings.Cut(header(HeaderContentType), ";")
+	return strings.ToLower(strings.TrimSpace(ct))
 }
 
 // beginsMsgpackMap reports whether body begins with a msgpack map. Thaana and N'Ko text

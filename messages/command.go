@@ -30,7 +30,7 @@ func Policies() []Policy { return []Policy{PolicyQueue, PolicySteer, PolicyInter
 type Input struct {
 	ID       string          `json:"id"`
 	Policy   Policy          `json:"policy,omitempty"`
-	Content  Content         `json:"content"`
+	Content  Content         `json:"content,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"` // any JSON, kept as it came
 	// Deadline is the caller's: an input that is not accepted before it is refused. Nil:
 	// none.

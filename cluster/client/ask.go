@@ -101,7 +101,7 @@ func (c *Client) ask(ctx context.Context, agent string, in messages.Input, facts
 			return
 		}
 		in.ID = orNew(in.ID)
-		body, err := json.Marshal(in)
+		body, err := messages.EncodePrompt(in)
 		if err != nil {
 			yield(Event{}, err)
 			return

@@ -12,9 +12,9 @@ import (
 // Who wants no facts gets the answer, the pauses and the end; who wants them gets them all.
 func TestBriefCallers(t *testing.T) {
 	h := newHouse(t, nil)
-	brief := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}})
+	brief := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}})
 	d := h.next()
-	full := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+	full := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nil)
 	d2 := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	for _, d := range []delivered{d, d2} {
@@ -33,7 +33,7 @@ func TestBriefCallers(t *testing.T) {
 // everything, and the last one is the end.
 func TestBriefCallersAskAgain(t *testing.T) {
 	h := newHouse(t, nil)
-	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}, messages.HeaderAlive: {"1"}})
+	c := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}, messages.HeaderAlive: {"1"}})
 	d := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	d.answers <- messages.Answer{N: n, Turn: "t1"}
@@ -54,7 +54,7 @@ func TestBriefCallersAskAgain(t *testing.T) {
 	if !slices.Equal(after, want) {
 		t.Errorf("heard %q, want %q", after, want)
 	}
-	again := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}, messages.HeaderAfter: {number(said)}})
+	again := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}, messages.HeaderAfter: {number(said)}})
 	h.next().answers <- messages.Answer{N: n, Turn: "t1", Duplicate: true}
 	again.hears(`response "done"`, "turn.completed", "end")
 }

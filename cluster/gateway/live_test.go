@@ -327,7 +327,7 @@ func TestTheEndIsLost(t *testing.T) {
 	h.g = g
 	sub, err := h.nc.SubscribeSync(h.nc.NewInbox())
 	h.ok(err)
-	h.ok(h.nc.PublishMsg(&nats.Msg{Subject: messages.Prompt(till), Reply: sub.Subject, Header: nats.Header{messages.HeaderAlive: {"1"}}, Data: []byte(`{"prompt":"hello","id":"u1"}`)}))
+	h.ok(h.nc.PublishMsg(&nats.Msg{Subject: messages.Prompt(till), Reply: sub.Subject, Header: nats.Header{messages.HeaderAlive: {"1"}}, Data: []byte(`{"prompt":"hello","reprise":{"id":"u1"}}`)}))
 	d := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	d.answers <- messages.Answer{N: n, Turn: "t1"}
@@ -377,12 +377,12 @@ func TestAttentiveCallers(t *testing.T) { // A100
 		h.ok(err)
 		return msg
 	}
-	attentive := listen(nats.Header{messages.HeaderAlive: {"1"}}, `{"prompt":"hello","id":"u1"}`)
+	attentive := listen(nats.Header{messages.HeaderAlive: {"1"}}, `{"prompt":"hello","reprise":{"id":"u1"}}`)
 	d := h.next()
 	if msg := next(attentive); msg.Header.Get(messages.HeaderAlive) != "0" || len(msg.Data) > 0 || msg.Header.Get(messages.HeaderPart) != "" {
 		t.Errorf("first came %v %s", msg.Header, msg.Data)
 	}
-	plain := listen(nil, `{"prompt":"hello","id":"u1"}`)
+	plain := listen(nil, `{"prompt":"hello","reprise":{"id":"u1"}}`)
 	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5}, asks("t1", "m1", "u1"))
 	d.answers <- messages.Answer{N: n, Turn: "t1"}
 	h.next().answers <- messages.Answer{N: n, Turn: "t1", Duplicate: true}

@@ -24,7 +24,7 @@ func requested(call messages.CallID, arguments string) messages.ToolRequested {
 // and its caller.
 func (h *house) paused() *caller {
 	h.t.Helper()
-	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+	c := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nil)
 	d := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}})
 	d.answers <- messages.Answer{N: n}
@@ -99,7 +99,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
 	first.hears("query t2/a/1", "query t2/b/1")
-	second := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderAfter: {"8"}})
+	second := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nats.Header{messages.HeaderAfter: {"8"}})
 	again := h.next()
 	again.answers <- messages.Answer{N: 1, Duplicate: true}
 	second.hears("query t2/a/1", "query t2/b/1") // asked anew, though it knows of all events
@@ -119,7 +119,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	second.hears("approval.granted")
 	no.answers <- messages.Answer{Err: messages.Refuse(messages.Conflict, "call \"a\" was granted before")}
 	second.hears(`reprise.notice "About call a of turn t2: your answer changed nothing: call \"a\" was granted before"`)
-	third := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+	third := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nil)
 	again = h.next()
 	again.answers <- messages.Answer{N: 1, Duplicate: true}
 	third.hears("input.accepted turn.started", "tool.requested tool.requested tool.flagged approval.requested approval.requested turn.paused", "approval.granted", "query t2/b/1") // not a any more
@@ -244,7 +244,7 @@ func TestSteeredCallersAreAsked(t *testing.T) {
 	first := h.paused()
 	first.hears("query t2/a/1", "query t2/b/1")
 	h.wrote(till, messages.PhasePaused, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"})
-	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
+	c := h.prompt(`{"prompt":"hello","reprise":{"id":"u2","policy":"steer"}}`, nil)
 	d := h.next()
 	d.answers <- messages.Answer{N: h.wrote(till, messages.PhasePaused, accepted("u2", messages.Steered, "t2")), Disposition: messages.Steered}
 	c.hears("input.accepted", "query t2/a/1") // not b

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,8 +87,7 @@ func (s *streaming) accepted(delivered func(context.Context) (messages.Answer, e
 	return &answer
 }
 
-// parsePrompt reads plain text or a JSON envelope. Beyond the protocol the
-// envelope may have the fields of an input body.
+// parsePrompt reads a prompt: plain text, the protocol's envelope, or an input body.
 func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, error) {
 	a, err := messages.ParsePrompt(msg.Subject)
 	if root := msg.Header.Get(messages.HeaderRoot); err == nil && !g.Subjects.Names(root) {
@@ -101,32 +99,11 @@ func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, 
 	if err != nil {
 		return messages.Input{}, a, err
 	}
-	body, err := unwrap(msg.Data)
-	if err != nil {
-		return messages.Input{}, a, err
-	}
-	in, err := messages.ParseInput(a, msg.Header.Get, body)
+	in, err := messages.ParsePromptInput(a, msg.Header.Get, msg.Data)
 	if err == nil {
 		err = g.Subjects.AllowNamedReply(a.Tenant, in.Reply)
 	}
 	return in, a, err
-}
-
-// unwrap turns the protocol's envelope into an input body.
-func unwrap(data []byte) ([]byte, error) {
-	var envelope map[string]json.RawMessage
-	if !bytes.HasPrefix(data, []byte{'{'}) || !bytes.Contains(data, []byte(`"prompt"`)) || json.Unmarshal(data, &envelope) != nil || envelope["prompt"] == nil {
-		return data, nil
-	}
-	var attachments []json.RawMessage
-	if raw := envelope["attachments"]; raw != nil && (json.Unmarshal(raw, &attachments) != nil || len(attachments) > 0) {
-		return nil, messages.Refuse(messages.BadInput, "attachments are not accepted (attachments_ok is false): send text")
-	}
-	envelope["content"] = envelope["prompt"]
-	for _, field := range []string{"prompt", "attachments", "type"} {
-		delete(envelope, field)
-	}
-	return json.Marshal(envelope)
 }
 
 // streaming is one prompt's reply on its way.

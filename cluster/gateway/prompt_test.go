@@ -98,7 +98,7 @@ func TestFailuresOfModels(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHouse(t, nil)
-			c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+			c := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nil)
 			d := h.next()
 			in := d.Command.(messages.Input).ID
 			n := h.wrote(till, messages.PhaseRunning, accepted(in, messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{in}})

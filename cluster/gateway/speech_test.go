@@ -23,7 +23,7 @@ func (h *house) stored(text string) (messages.Part, *messages.Blob) {
 // modelAsked is a caller whose input u1 began the turn t1, in which the model call m1 runs.
 func (h *house) modelAsked() *caller {
 	h.t.Helper()
-	caller := h.prompt(`{"id":"u1","prompt":"hello"}`, nil)
+	caller := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nil)
 	in := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}}, asks("t1", "m1", "u1"))
 	in.answers <- messages.Answer{N: n, Turn: "t1", Disposition: messages.Started}

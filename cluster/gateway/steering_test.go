@@ -21,9 +21,9 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 	}{
 		{"hello", nil, ""},
 		{"hello", header("steer"), messages.PolicySteer},
-		{`{"prompt":"hello","policy":"interrupt"}`, nil, messages.PolicyInterrupt},
-		{`{"prompt":"hello","policy":"reject"}`, header("queue"), messages.PolicyReject},
-		{`{"prompt":"hello","options":{"max_steps":3,"tool_choice":"required"},"metadata":{"a":1}}`, header("queue"), messages.PolicyQueue},
+		{`{"prompt":"hello","reprise":{"policy":"interrupt"}}`, nil, messages.PolicyInterrupt},
+		{`{"prompt":"hello","reprise":{"policy":"reject"}}`, header("queue"), messages.PolicyReject},
+		{`{"prompt":"hello","reprise":{"options":{"max_steps":3,"tool_choice":"required"},"metadata":{"a":1}}}`, header("queue"), messages.PolicyQueue},
 	} {
 		c := h.prompt(tc.body, tc.header)
 		d := h.next()
@@ -46,7 +46,7 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 func TestSteeredPromptStreamsTheRunningTurn(t *testing.T) {
 	h := newHouse(t, nil)
 	h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
-	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
+	c := h.prompt(`{"prompt":"hello","reprise":{"id":"u2","policy":"steer"}}`, nil)
 	d := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Steered, "t2"))
 	h.wrote(till, messages.PhaseRunning, accepted("u9", messages.Steered, "t2"))
@@ -93,7 +93,7 @@ func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) {
 		{[]messages.Event{timer, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}}, requeued}, "timer.cancelled input.requeued"},
 	} {
 		h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
-		c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
+		c := h.prompt(`{"prompt":"hello","reprise":{"id":"u2","policy":"steer"}}`, nil)
 		d := h.next()
 		d.answers <- messages.Answer{N: h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Steered, "t2"))}
 		c.hears("input.accepted")
@@ -116,7 +116,7 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 		{messages.TimerCancelled{Timer: "u2", Input: "u2", By: "clear"}, `error 409 input "u2" was cancelled (clear) before it was due`},
 		{messages.TimerFired{Timer: "u2", Input: "u2", Refused: "the queue is full"}, `error 409 input "u2" was refused when it was due: the queue is full`},
 	} {
-		c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
+		c := h.prompt(`{"prompt":"hello","reprise":{"id":"u2"}}`, nil)
 		d := h.next()
 		d.answers <- messages.Answer{N: h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Queued, ""))}
 		c.hears("input.accepted")
@@ -149,7 +149,7 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	h := newHouse(t, anybody)
 	h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
-	c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
+	c := h.prompt(`{"prompt":"hello","reprise":{"id":"u2"}}`, nil)
 	d := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u2", messages.Queued, ""))
 	d.answers <- messages.Answer{N: n, Disposition: messages.Queued}
@@ -158,7 +158,7 @@ func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	c.hears("turn.paused") // and is not asked about a call of another's turn
 	h.wrote(till, messages.PhaseRunning, messages.TurnResumed{Turn: "t2"}, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
 	c.hears("turn.resumed")
-	late := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
+	late := h.prompt(`{"prompt":"hello","reprise":{"id":"u2"}}`, nil)
 	d = h.next()
 	d.answers <- messages.Answer{N: n, Disposition: messages.Queued, Duplicate: true}
 	late.hears("input.accepted", "turn.paused", "turn.resumed")
@@ -183,7 +183,7 @@ func TestTheClientKnowsWhatEndsAnInput(t *testing.T) {
 // once: a hook's words, and the result of a tool that ends the turn.
 func TestAnswersThatNoModelGave(t *testing.T) {
 	h := newHouse(t, nil)
-	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+	c := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nil)
 	d := h.next()
 	n := h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 	d.answers <- messages.Answer{N: n}
@@ -191,14 +191,14 @@ func TestAnswersThatNoModelGave(t *testing.T) {
 	h.wrote(till, messages.PhaseIdle, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "42"})
 	c.hears("input.accepted turn.started model.requested", `response "Asking for 142 items."`, "model.completed tool.completed", `response "42"`, "turn.completed", "end")
 
-	c = h.prompt(`{"prompt":"hello","id":"u5"}`, nil)
+	c = h.prompt(`{"prompt":"hello","reprise":{"id":"u5"}}`, nil)
 	d = h.next()
 	n = h.wrote(till, messages.PhaseRunning, accepted("u5", messages.Started, "t6"), messages.TurnStarted{Turn: "t6", Inputs: []string{"u5"}})
 	d.answers <- messages.Answer{N: n}
 	h.wrote(till, messages.PhaseIdle, calling("t6", "m6", "paid"), messages.ToolCompleted{Turn: "t6", Call: "c", Output: "paid"}, messages.TurnCompleted{Turn: "t6", Inputs: []string{"u5"}, Output: "paid"})
 	c.hears("input.accepted turn.started", `response "paid"`, "model.completed tool.completed", `response "paid"`, "turn.completed", "end") // the model's word, then the tool's
 
-	c = h.prompt(`{"prompt":"hello","id":"u7"}`, nil)
+	c = h.prompt(`{"prompt":"hello","reprise":{"id":"u7"}}`, nil)
 	d = h.next()
 	n = h.wrote(till, messages.PhaseRunning, accepted("u7", messages.Started, "t8"), messages.TurnStarted{Turn: "t8", Inputs: []string{"u7"}})
 	d.answers <- messages.Answer{N: n}

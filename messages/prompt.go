@@ -1,0 +1,52 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// PromptKey is the one key of ours in the agent protocol's envelope. Its object holds the fields
+// of an input beside the content. All other keys belong to the protocol or to someone else.
+const PromptKey = "reprise"
+
+// EncodePrompt returns the agent protocol's envelope for an input.
+func EncodePrompt(in Input) ([]byte, error) {
+	content := in.Content
+	in.Content = nil
+	return json.Marshal(struct {
+		Prompt Content `json:"prompt"`
+		Ours   Input   `json:"reprise"`
+	}{content, in})
+}
+
+// ParsePromptInput reads the body of a prompt: the agent protocol's envelope, or anything that
+// ParseInput reads. Fields of the envelope that are not ours are ignored, whatever they hold.
+func ParsePromptInput(a AgentID, header Header, body []byte) (Input, error) {
+	if mediaType(header) != plainText {
+		var err error
+		if body, err = unwrapPrompt(body); err != nil {
+			return Input{}, err
+		}
+	}
+	return ParseInput(a, header, body)
+}
+
+// unwrapPrompt returns the input body of an envelope, and a body that is none as it is.
+func unwrapPrompt(body []byte) ([]byte, error) {
+	var envelope map[string]json.RawMessage
+	if !bytes.HasPrefix(body, []byte{'{'}) || !bytes.Contains(body, []byte(`"prompt"`)) || json.Unmarshal(body, &envelope) != nil || envelope["prompt"] == nil {
+		return body, nil
+	}
+	var attachments []json.RawMessage
+	if raw := envelope["attachments"]; raw != nil && (json.Unmarshal(raw, &attachments) != nil || len(attachments) > 0) {
+		return nil, Refuse(BadInput, "attachments are not accepted (attachments_ok is false): send text")
+	}
+	input := make(map[string]json.RawMessage)
+	if ours := envelope[PromptKey]; ours != nil {
+		if err := json.Unmarshal(ours, &input); err != nil || input == nil {
+			return nil, Refuse(BadInput, "the field %q of the prompt is no object: give it the fields of an input, such as {\"id\":\"…\"}", PromptKey)
+		}
+	}
+	input["content"] = envelope["prompt"]
+	return json.Marshal(input)
+}

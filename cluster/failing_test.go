@@ -83,7 +83,7 @@ func TestRefusalsReachCallers(t *testing.T) {
 	}), nil))
 	for kind, want := range map[providers.ErrorKind]string{
 		providers.BadRequest: "400", providers.ContextLength: "400", providers.ContentFilter: "400", providers.Unsupported: "400",
-		providers.Auth: "401", providers.NotFound: "404", providers.RateLimit: "429", providers.Overloaded: "503",
+		providers.Auth: "500", providers.NotFound: "404", providers.RateLimit: "429", providers.Overloaded: "500",
 		providers.BadAnswer: "500", "other": "500",
 	} {
 		agent, text := "assistant/"+string(kind), "fail "+string(kind)

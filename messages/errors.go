@@ -41,8 +41,9 @@ const (
 	modelCode Code = "model_"
 )
 
-// codes holds every code except Internal, with the number that an endpoint answers with, and
-// whether the same request may succeed later.
+// codes holds every code except Internal, with the number that an endpoint answers with, one of
+// those of the agent protocol, and whether the same request may succeed later. The model's own
+// 401 is 500 here: it is the node's key that is wrong, not the caller's.
 var codes = map[Code]struct {
 	status    int
 	temporary bool
@@ -65,10 +66,10 @@ var codes = map[Code]struct {
 	ModelContextLength: {status: 400},
 	ModelContentFilter: {status: 400},
 	ModelUnsupported:   {status: 400},
-	ModelAuth:          {status: 401},
+	ModelAuth:          {status: 500},
 	ModelNotFound:      {status: 404},
 	ModelRateLimit:     {status: 429, temporary: true},
-	ModelOverloaded:    {status: 503, temporary: true},
+	ModelOverloaded:    {status: 500, temporary: true},
 }
 
 // Status returns the number that the agent protocol and HTTP answer with: 500 for Internal, and

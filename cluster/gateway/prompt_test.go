@@ -89,12 +89,12 @@ func TestPromptsAtTheDoorsWhenTheyClose(t *testing.T) {
 	<-closed
 }
 
-// A model's refusal reaches who has prompted with the status that its server gave, and no other
-// failure looks like one.
+// A model's refusal of the request, and its rate limit, reach the caller with the status that its server
+// gave. Every other failure is the node's own, and no status is outside those of the protocol.
 func TestFailuresOfModels(t *testing.T) {
 	for kind, status := range map[string]string{
-		"bad_request": "400", "context_length": "400", "content_filter": "400", "unsupported": "400", "auth": "401", "not_found": "404",
-		"rate_limit": "429", "overloaded": "503", "network": "500", "internal": "500",
+		"bad_request": "400", "context_length": "400", "content_filter": "400", "unsupported": "400", "auth": "500", "not_found": "404",
+		"rate_limit": "429", "overloaded": "500", "network": "500", "internal": "500",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHouse(t, nil)

@@ -9,6 +9,48 @@ import (
 // of an input beside the content. All other keys belong to the protocol or to someone else.
 const PromptKey = "reprise"
 
+// The types of the chunks in the reply to a prompt. Those of ours begin with PromptKey; clients of
+// the protocol ignore them.
+const (
+	ChunkStatus    = "status"            // "ack"
+	ChunkResponse  = "response"          // a piece of the answer, and nothing but that
+	ChunkQuery     = "query"             // a question to the caller
+	ChunkEvents    = "reprise.events"    // the events of one frame, as the view events has them
+	ChunkWaiting   = "reprise.waiting"   // the prompt is not accepted yet
+	ChunkCut       = "reprise.cut"       // a Cut
+	ChunkNotice    = "reprise.notice"    // a text for a person
+	ChunkReasoning = "reprise.reasoning" // a piece of the model's reasoning
+	ChunkChild     = "reprise.child"     // a piece of the answer of an agent below
+)
+
+// Cut reports that the text that was streamed of a model call is void. What follows is text from its
+// beginning, of this call or of the next one, or the end of the stream.
+type Cut struct {
+	Call   CallID    `json:"call"`
+	Reason CutReason `json:"reason"`
+}
+
+// CutReason is why a text is void.
+type CutReason string
+
+// The reasons.
+const (
+	CutFailed   CutReason = "failed"   // the model call failed, and is not repeated
+	CutRepeated CutReason = "repeated" // the model call failed or was interrupted, and is repeated
+	CutLost     CutReason = "lost"     // a piece of the text was lost on its way: all of it follows
+)
+
+// String returns the reason in words for a person.
+func (r CutReason) String() string {
+	switch r {
+	case CutRepeated:
+		return "the answer was cut off; the model is asked again"
+	case CutLost:
+		return "a part of the answer was lost; all of it follows"
+	}
+	return "the answer was cut off"
+}
+
 // EncodePrompt returns the agent protocol's envelope for an input.
 func EncodePrompt(in Input) ([]byte, error) {
 	content := in.Content

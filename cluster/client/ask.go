@@ -17,11 +17,12 @@ import (
 
 // Event is a piece of an answer or a fact of its turn.
 type Event struct {
-	// Type is delta, reasoning, query, notice, or the type of an event such as
+	// Type is delta, reasoning, cut, query, notice, or the type of an event such as
 	// tool.started. A piece of the answer of an agent below is child.text or
-	// child.reasoning.
+	// child.reasoning. After a cut the deltas and the reasoning of the model call at hand are
+	// void: those that follow begin again.
 	Type string `json:"type"`
-	// Text is that of a delta or of reasoning, what a query asks, or a notice:
+	// Text is that of a delta or of reasoning, why it was cut, what a query asks, or a notice:
 	// what a person must know of an answer that could not be used.
 	Text string `json:"text,omitempty"`
 	// Question is what the agent asks its caller; Client.Answer answers it. Nil:
@@ -156,7 +157,7 @@ func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte
 		}
 		if s.partial {
 			s.partial = false
-			if s.left = !s.yield(Event{Type: "delta", Text: "\n[the stream was cut off; the answer begins again]\n"}, nil); s.left {
+			if !s.give(Event{Type: "cut", Text: "the stream was cut off; the answer begins again"}) {
 				return nil
 			}
 		}
@@ -201,7 +202,7 @@ func (s *asking) message(msg *nats.Msg) (more bool, err error) {
 		return false, err
 	}
 	switch kind {
-	case "response", "reprise.reasoning":
+	case messages.ChunkResponse, messages.ChunkReasoning:
 		e, err := piece(kind, data)
 		if err != nil {
 			return false, err
@@ -209,25 +210,32 @@ func (s *asking) message(msg *nats.Msg) (more bool, err error) {
 		s.partial = true
 		s.progress()
 		return s.give(e), nil
-	case "query":
+	case messages.ChunkCut:
+		var c messages.Cut
+		if err := json.Unmarshal(data, &c); err != nil {
+			return false, err
+		}
+		s.partial = false
+		return s.give(Event{Type: "cut", Text: c.Reason.String()}), nil
+	case messages.ChunkQuery:
 		q := new(Question)
 		if err := json.Unmarshal(data, q); err != nil {
 			return false, err
 		}
 		return s.give(Event{Type: "query", Text: q.Prompt, Question: q}), nil
-	case "reprise.notice":
+	case messages.ChunkNotice:
 		e := Event{Type: "notice"}
 		if err := json.Unmarshal(data, &e.Text); err != nil {
 			return false, err
 		}
 		return s.give(e), nil
-	case "reprise.child":
+	case messages.ChunkChild:
 		var e Event
 		if err := json.Unmarshal(data, &e); err != nil {
 			return false, err
 		}
 		return s.give(e), nil
-	case "reprise.events":
+	case messages.ChunkEvents:
 		return s.facts(data)
 	}
 	return true, nil
@@ -277,7 +285,7 @@ func endsCall(t messages.Trait) bool {
 }
 
 func piece(chunkType string, data json.RawMessage) (e Event, err error) {
-	if e.Type = "delta"; chunkType != "response" {
+	if e.Type = "delta"; chunkType != messages.ChunkResponse {
 		e.Type = "reasoning"
 	}
 	if json.Unmarshal(data, &e.Text) == nil {

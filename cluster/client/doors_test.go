@@ -139,6 +139,36 @@ func TestCallerKnowsWhyNothingComes(t *testing.T) {
 	}
 }
 
+// A reader of an answer learns that text is void from an event of its own, also where the stream
+// itself broke off.
+func TestVoidText(t *testing.T) {
+	t.Parallel()
+	c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+		if n == 0 {
+			publish(t, nc, reply, `{"type":"response","data":"one"}`, `{"type":"reprise.cut","data":{"call":"m3","reason":"repeated"}}`, `{"type":"response","data":"two"}`)
+			refuse(t, nc, reply, messages.Unavailable, "shutting down")
+			return
+		}
+		publish(t, nc, reply, `{"type":"response","data":"three"}`, `{"type":"reprise.events","data":[{"n":3,"type":"turn.completed","data":{"output":"three"}}]}`, "")
+	}, func(_ *nats.Conn, take func(string)) {
+		take(messages.Prompt(messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}))
+	})
+	var got []string
+	for e, err := range c.Ask(ctx, "assistant/a", "hello") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Type+" "+e.Text)
+	}
+	want := []string{
+		"delta one", "cut the answer was cut off; the model is asked again", "delta two",
+		"cut the stream was cut off; the answer begins again", "delta three", "turn.completed ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the reader gets %q, want %q", got, want)
+	}
+}
+
 // A door that cannot give a view now is asked again for a while, and nothing is given
 // twice; a refusal that time does not change is told at once.
 func TestDoorThatCannotNow(t *testing.T) {

@@ -154,7 +154,7 @@ func (o *offers) mayDecide(p messages.Approval) bool {
 func (o *offers) send(q *query, note string) {
 	q.asked++
 	p := q.approval
-	o.to.say(chunk{"query", queryData{
+	o.to.say(chunk{messages.ChunkQuery, queryData{
 		ID:           fmt.Sprintf("%s/%s/%d", p.Turn, p.Call, q.asked),
 		ReplySubject: q.subject,
 		Prompt:       note + q.prompt,
@@ -165,7 +165,7 @@ func (o *offers) send(q *query, note string) {
 // held.
 func (o *offers) notice(q *query, text string) {
 	p := q.approval
-	o.to.say(chunk{"reprise.notice", fmt.Sprintf("About call %s of turn %s: %s", projections.Printable(string(p.Call), shortText), p.Turn, text)})
+	o.to.say(chunk{messages.ChunkNotice, fmt.Sprintf("About call %s of turn %s: %s", projections.Printable(string(p.Call), shortText), p.Turn, text)})
 }
 
 // unheeded tells the caller why an answer had no effect, and that it will have

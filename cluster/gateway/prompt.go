@@ -15,11 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// chunk is a message of a prompt's streamed reply. Types beyond status,
-// response and query are ours and ignored by other clients: reprise.events
-// carries facts of one frame, a list in the shape of `reprise events -o json`;
-// reprise.waiting says that the prompt is not accepted yet; reprise.child is a
-// piece of the answer of an agent below, with the call that it works for.
+// chunk is a message of a prompt's streamed reply: see [messages.ChunkResponse].
 type chunk struct {
 	Type string `json:"type"`
 	Data any    `json:"data"`
@@ -54,7 +50,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	later := in.Scheduled() // nothing comes of it now
 	streams := g.begin(func() {
 		defer leave()
-		waited := to.company(func() { to.say(chunk{"reprise.waiting", nil}) })
+		waited := to.company(func() { to.say(chunk{messages.ChunkWaiting, nil}) })
 		defer waited()
 		if answer := s.accepted(<-delivered, later); answer != nil {
 			s.run(answer, feed, waited)
@@ -303,7 +299,7 @@ func (s *streaming) add(f fact) {
 	room := int(s.g.Conn.MaxPayload()) / 2
 	begun := len(s.facts)
 	if begun == 0 {
-		s.facts = append(s.facts, `{"type":"reprise.events","data":[`...)
+		s.facts = append(s.facts, `{"type":"`+messages.ChunkEvents+`","data":[`...)
 	} else {
 		s.facts = append(s.facts, ',')
 	}
@@ -320,7 +316,7 @@ func (s *streaming) add(f fact) {
 	line := f.json()
 	line.Data = json.RawMessage(`{"omitted":"it is too large for a message: read the agent's events"}`)
 	s.facts = nil
-	if b, err := json.Marshal(chunk{"reprise.events", []projections.EventJSON{line}}); err == nil {
+	if b, err := json.Marshal(chunk{messages.ChunkEvents, []projections.EventJSON{line}}); err == nil {
 		_ = s.to.data(b)
 	}
 }

@@ -59,7 +59,7 @@ func (r *replying) say(v any) bool {
 	return err == nil && r.data(b) == nil
 }
 
-func (r *replying) ack() { r.say(chunk{"status", "ack"}) }
+func (r *replying) ack() { r.say(chunk{messages.ChunkStatus, "ack"}) }
 
 // seen notes that the caller has seen everything up to event n, of which it gets no facts.
 func (r *replying) seen(n messages.EventNumber) {

@@ -15,7 +15,7 @@ func (s *streaming) text(f fact) {
 	case projections.StreamBegins:
 		s.asked = messages.CallOf(f.ev)
 	case projections.StreamCut, projections.StreamRepeated:
-		s.cut(text.Kind == projections.StreamRepeated)
+		s.cut(text.Kind)
 	case projections.StreamEnds:
 		s.said = text.Answer
 		if f.n > s.after {
@@ -71,10 +71,10 @@ func (s *streaming) say(n messages.EventNumber, a *projections.Output) {
 	}
 	s.tell()
 	if a.Blob == nil {
-		s.speak("response", a.Text)
+		s.speak(messages.ChunkResponse, a.Text)
 		return
 	}
-	s.blob(*a.Blob, func(piece string) bool { return s.speak("response", piece) })
+	s.blob(*a.Blob, func(piece string) bool { return s.speak(messages.ChunkResponse, piece) })
 }
 
 // blob gives each the text of a blob in pieces, until it returns false; then more is false.
@@ -98,7 +98,7 @@ func (s *streaming) blob(b messages.Blob, each func(piece string) bool) (more bo
 	}
 	s.lost += left
 	s.tell()
-	return s.to.say(chunk{"reprise.notice", "A part of the answer cannot be shown: " + why.Message})
+	return s.to.say(chunk{messages.ChunkNotice, "A part of the answer cannot be shown: " + why.Message})
 }
 
 // delta streams a piece of the answer. The watch goes on also if the connection does
@@ -107,7 +107,7 @@ func (s *streaming) delta(d actors.Delta) (more bool) {
 	switch {
 	case d.Child != "":
 		if d.Turn == s.turn {
-			s.to.say(chunk{"reprise.child", d})
+			s.to.say(chunk{messages.ChunkChild, d})
 		}
 	case s.turn == "" || d.Turn != s.turn || d.Call != s.asked || d.Call == s.partial:
 	case d.Kind == "text":
@@ -115,11 +115,11 @@ func (s *streaming) delta(d actors.Delta) (more bool) {
 			s.call = d.Call
 			s.shown = shownText{}
 		}
-		if s.speak("response", d.Text) {
+		if s.speak(messages.ChunkResponse, d.Text) {
 			s.shown.add(d.Text)
 		}
 	default:
-		s.speak("reprise."+d.Kind, d.Text)
+		s.speak(messages.PromptKey+"."+d.Kind, d.Text)
 	}
 	return true
 }
@@ -155,7 +155,7 @@ func (s *streaming) rest(call messages.CallID, parts []messages.Content) {
 	s.shown, s.call = shownText{}, ""
 	speak := func(piece string) bool {
 		s.tell()
-		return s.speak("response", piece)
+		return s.speak(messages.ChunkResponse, piece)
 	}
 	var again shownText
 	again.hash.SetSeed(shown.hash.Seed())
@@ -177,21 +177,23 @@ func (s *streaming) rest(call messages.CallID, parts []messages.Content) {
 		return piece == "" || speak(piece)
 	})
 	if all := s.lost > 0 && int64(shown.size) >= read+s.lost; !same && s.err == nil && !all { // pieces were dropped: the caller did not keep up
-		if speak("\n[a part was lost; the whole answer again]\n") {
+		s.tell()
+		if s.to.say(chunk{messages.ChunkCut, messages.Cut{Call: call, Reason: messages.CutLost}}) {
 			s.pour(parts, speak)
 		}
 	}
 }
 
-// cut tells the reader that the text so far will not be continued.
-func (s *streaming) cut(again bool) {
-	if s.shown.size > 0 {
-		s.tell()
-		note := "\n[the answer was cut off]\n"
-		if again {
-			note = "\n[the answer was cut off; the model is asked again]\n"
-		}
-		s.to.say(chunk{"response", note})
-		s.shown, s.call = shownText{}, ""
+// cut reports to the caller that the text so far is void.
+func (s *streaming) cut(kind projections.StreamedKind) {
+	if s.shown.size == 0 {
+		return
 	}
+	reason := messages.CutFailed
+	if kind == projections.StreamRepeated {
+		reason = messages.CutRepeated
+	}
+	s.tell()
+	s.to.say(chunk{messages.ChunkCut, messages.Cut{Call: s.call, Reason: reason}})
+	s.shown, s.call = shownText{}, ""
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -47,9 +48,9 @@ func TestAnswerIsStreamedOnce(t *testing.T) {
 		"the rest":                 {[]string{"hel"}, []string{"hello"}, "", []string{"hel", "lo"}},
 		"the rest of a blob":       {[]string{long[:7]}, []string{long}, "", []string{long[:7], long[7:]}},
 		"the rest is in the other": {[]string{long[:7], long[7:], "\nhe"}, []string{long, "hello"}, "", []string{long[:7], long[7:], "\nhe", "llo"}},
-		"a piece was lost":         {[]string{"lo"}, []string{"hello"}, "", []string{"lo", "\n[a part was lost; the whole answer again]\n", "hello"}},
-		"a piece of a blob":        {[]string{long[7:]}, []string{long}, "", []string{long[7:], "\n[a part was lost; the whole answer again]\n", long}},
-		"more than there is":       {[]string{"hello", "!"}, []string{"hello"}, "", []string{"hello", "!", "\n[a part was lost; the whole answer again]\n", "hello"}},
+		"a piece was lost":         {[]string{"lo"}, []string{"hello"}, "", []string{"lo", "<lost>", "hello"}},
+		"a piece of a blob":        {[]string{long[7:]}, []string{long}, "", []string{long[7:], "<lost>", long}},
+		"more than there is":       {[]string{"hello", "!"}, []string{"hello"}, "", []string{"hello", "!", "<lost>", "hello"}},
 		"the output of a tool":     {nil, []string{"hello"}, "done", []string{"hello", "done"}},
 		"the blob of a tool":       {nil, []string{"hello"}, long, []string{"hello", long}},
 		"another blob":             {nil, []string{long}, long + "!", []string{long, long + "!"}},
@@ -86,6 +87,32 @@ func TestAnswerIsStreamedOnce(t *testing.T) {
 	}
 }
 
+// The text of a model call that failed or is made again is void, and its reader learns that apart from
+// the text.
+func TestAnswerIsCut(t *testing.T) {
+	soon := tillAt.Add(time.Second)
+	for name, c := range map[string]struct {
+		event messages.Event
+		want  string
+	}{
+		"failed":    {messages.ModelFailed{Turn: "t1", Call: "m1", Attempt: 1, Kind: "network", Message: "gone"}, "hel|<failed>|hello|end"},
+		"repeated":  {messages.ModelFailed{Turn: "t1", Call: "m1", Attempt: 1, Kind: "network", Message: "gone", RetryAt: &soon}, "hel|<repeated>|hello|end"},
+		"restarted": {messages.ModelRestarted{Turn: "t1", Call: "m1"}, "hel|<repeated>|hello|end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, nil)
+			caller := h.modelAsked()
+			h.delta("t1", "m1", "hel")
+			h.wrote(till, eventlog.Running, c.event, asks("t1", "m2", "u1"))
+			h.delta("t1", "m2", "hello")
+			h.wrote(till, eventlog.Idle, says("t1", "m2", "hello"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hello"})
+			if got := strings.Join(caller.ends(), "|"); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // An answer of several items is streamed as it came, and not again at the turn's end, where its
 // items are lines of one text.
 func TestAnswerOfSeveralItems(t *testing.T) {
@@ -110,8 +137,8 @@ func (c *caller) texts() []string {
 	return list[:len(list)-1]
 }
 
-// ends is what the caller is shown up to the end of the stream, notices without their text, and
-// how that ends.
+// ends is what the caller is shown up to the end of the stream, notices without their text, cuts as
+// <reason>, and how that ends.
 func (c *caller) ends() (list []string) {
 	c.h.t.Helper()
 	for {
@@ -123,6 +150,14 @@ func (c *caller) ends() (list []string) {
 		}
 		if strings.HasPrefix(got, "reprise.notice") {
 			list = append(list, "notice")
+		}
+		if data, ok := strings.CutPrefix(got, "reprise.cut "); ok {
+			var cut messages.Cut
+			c.h.ok(json.Unmarshal([]byte(data), &cut))
+			if cut.Call != "m1" {
+				c.h.t.Errorf("%s is about no call that was streamed", got)
+			}
+			list = append(list, "<"+string(cut.Reason)+">")
 		}
 		if text, ok := strings.CutPrefix(got, "response "); ok {
 			var s string
@@ -144,7 +179,7 @@ func TestAnswerCannotBeRead(t *testing.T) {
 	}{
 		"lost":                {"", true, false, "notice|\nafter|end"},
 		"lost, but was shown": {long + "\nafter", true, false, long + "\nafter|notice|end"},
-		"lost, half shown":    {long[:7], true, false, long[:7] + "|notice|\n[a part was lost; the whole answer again]\n|notice|\nafter|end"},
+		"lost, half shown":    {long[:7], true, false, long[:7] + "|notice|<lost>|notice|\nafter|end"},
 		"not now":             {"", false, true, "error 500"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -172,10 +172,7 @@ func (t *turn) heardBelow(ev client.Event) bool {
 // question asks until the answer can be read. An empty line means that there is
 // none.
 func (t *turn) question(ctx context.Context, prompt string) (line string, v messages.Decision, err error) {
-	if t.open {
-		t.app.printf("\n")
-		t.open = false
-	}
+	t.newLine()
 	for {
 		line, err = t.person(ctx, prompt)
 		switch {

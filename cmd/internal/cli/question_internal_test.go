@@ -108,3 +108,18 @@ func TestToldOfNoEffectBelow(t *testing.T) { // A45
 		t.Errorf("told %q", told.String())
 	}
 }
+
+// What was printed of an answer that is cut off cannot be taken back: the answer begins again on a line
+// of its own, and the reason is on standard error.
+func TestCutAnswer(t *testing.T) {
+	var out, remarks strings.Builder
+	a := &turn{app: &app{out: &out, err: &remarks}}
+	for _, ev := range []client.Event{{Type: "delta", Text: "12 times"}, {Type: "cut", Text: "the answer was cut off"}, {Type: "delta", Text: "12 times 12 is 144."}} {
+		if err := a.show(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.String() != "12 times\n12 times 12 is 144." || remarks.String() != "· the answer was cut off\n" {
+		t.Errorf("printed %q and %q", out.String(), remarks.String())
+	}
+}

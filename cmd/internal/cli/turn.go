@@ -75,9 +75,7 @@ func (t *turn) follow(ctx context.Context, in messages.Input) error {
 	if nobody := context.Cause(ctx); failed != nil && errors.As(nobody, new(*messages.Error)) {
 		failed = nobody
 	}
-	if t.open {
-		t.app.printf("\n")
-	}
+	t.newLine()
 	return failed
 }
 
@@ -163,6 +161,9 @@ func (t *turn) show(ev client.Event) error {
 		text := safe(ev.Text)
 		t.open = !strings.HasSuffix(text, "\n")
 		t.app.printf("%s", text)
+	case ev.Type == "cut": // what was printed cannot be taken back: the text begins on a new line
+		t.newLine()
+		t.app.note("· %s", safe(ev.Text))
 	case ev.Child != "": // what another agent says is not the answer
 	case ev.Type == "reasoning":
 		if t.app.verbose {
@@ -184,7 +185,14 @@ func (t *turn) remark(ev client.Event) {
 
 // endLine ends a line of the answer before a remark is shown below it.
 func (t *turn) endLine() {
-	if t.open && isTerminal(t.app.out) {
+	if isTerminal(t.app.out) {
+		t.newLine()
+	}
+}
+
+// newLine ends a line of the answer that is open.
+func (t *turn) newLine() {
+	if t.open {
 		t.app.printf("\n")
 		t.open = false
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,9 +22,9 @@ const (
 	mainKey = "main"
 )
 
-// discovery answers $SRV.PING, INFO and STATS as a NATS micro service would,
-// one service for each kind, under the key main. It does so itself because the
-// library's service answers on any reply subject, also on ours.
+// discovery answers $SRV.PING, INFO and STATS as a NATS micro service does, one service for each
+// kind, under the key main. The library's own service answers on any reply subject, also on ours,
+// and knows no streamed replies: docs/decisions/0022-discovery.md.
 func (g *Gateway) discovery(r *nats.Msg) {
 	t := strings.Split(r.Subject, ".") // $SRV.<verb>[.<name>[.<id>]]
 	if len(t) > 2 && !strings.EqualFold(t[2], serviceName) || !g.answerable(r) {
@@ -52,11 +53,67 @@ func (g *Gateway) describe(verb, kind, id string) any {
 		}}
 	case micro.StatsVerb.String():
 		return micro.Stats{ServiceIdentity: self, Type: micro.StatsResponseType, Started: g.opened, Endpoints: []*micro.EndpointStats{
-			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, NumRequests: int(g.prompts.Load())},
-			{Name: "status", Subject: statusSubject("status", a), QueueGroup: promptQueue},
+			g.counts.of("prompt", messages.Prompt(a), kind), g.counts.of("status", statusSubject("status", a), kind),
 		}}
 	}
 	return micro.Ping{ServiceIdentity: self, Type: micro.PingResponseType}
+}
+
+// counts are the requests to the endpoints of each kind. Safe for concurrent use.
+type counts struct {
+	mu    sync.Mutex
+	known map[string]map[string]*micro.EndpointStats // by the endpoint's name and the kind
+	all   map[string]int64                           // by name, those for unknown kinds included
+}
+
+func newCounts(kinds []string) *counts {
+	c := &counts{known: make(map[string]map[string]*micro.EndpointStats), all: make(map[string]int64)}
+	for _, name := range []string{"prompt", "status"} {
+		c.known[name] = make(map[string]*micro.EndpointStats)
+		for _, kind := range kinds {
+			c.known[name][kind] = new(micro.EndpointStats)
+		}
+	}
+	return c
+}
+
+// begin counts a request. end is called when its reply has ended, with the error that was its end, if one was.
+func (c *counts) begin(name, kind string) (end func(*messages.Error)) {
+	began := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[name]++
+	stats := c.known[name][kind]
+	if stats == nil {
+		return func(*messages.Error) {}
+	}
+	stats.NumRequests++
+	return func(why *messages.Error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		stats.ProcessingTime += time.Since(began)
+		stats.AverageProcessingTime = stats.ProcessingTime / time.Duration(stats.NumRequests)
+		if why != nil {
+			stats.NumErrors++
+			stats.LastError = fmt.Sprintf("%d:%s", why.Code.Status(), why.Message)
+		}
+	}
+}
+
+// of returns the statistics of a kind's endpoint.
+func (c *counts) of(name, subject, kind string) *micro.EndpointStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats := *c.known[name][kind]
+	stats.Name, stats.Subject, stats.QueueGroup = name, subject, promptQueue
+	return &stats
+}
+
+// requests returns how many requests all endpoints of a name have had.
+func (c *counts) requests(name string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[name]
 }
 
 func statusSubject(verb string, a messages.AgentID) string {
@@ -91,14 +148,18 @@ func (g *Gateway) status(r *nats.Msg) {
 		return
 	}
 	a, err := messages.ParsePrompt(r.Subject)
+	end := g.counts.begin("status", a.Kind)
 	if err == nil {
 		err = g.Serves(a.Kind)
 	}
 	if err != nil {
-		g.replying(r).fail(messages.AsError(err))
+		why := messages.AsError(err)
+		g.replying(r).fail(why)
+		end(why)
 		return
 	}
 	g.reply(r.Reply, g.pulse(a))
+	end(nil)
 }
 
 // beat publishes heartbeats, the first at once.

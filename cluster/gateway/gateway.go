@@ -29,7 +29,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -105,7 +104,7 @@ type Gateway struct {
 	queries queries
 	begun   begun
 	opened  time.Time
-	prompts atomic.Int64
+	counts  *counts
 	// examining has room for one examination of the store at a time.
 	examining chan struct{}
 
@@ -119,6 +118,7 @@ type Gateway struct {
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
 	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
+	g.counts = newCounts(cfg.Kinds)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.queries.open = make(map[string]*query)
 	return g
@@ -166,7 +166,7 @@ func (g *Gateway) Open() (err error) {
 func (g *Gateway) Load() (streams int, prompts int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.streams - g.own, g.prompts.Load()
+	return g.streams - g.own, g.counts.requests("prompt")
 }
 
 // againAtOnce is how many streams read the past of their turn at the same time.

@@ -27,11 +27,12 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	if !g.answerable(r) {
 		return
 	}
-	g.prompts.Add(1)
 	to := g.replying(r)
 	in, a, err := g.parsePrompt(r)
+	end := g.counts.begin("prompt", a.Kind)
 	if err != nil {
 		to.fail(messages.AsError(err))
+		end(to.failed)
 		return
 	}
 	if in.ID == "" {
@@ -49,7 +50,10 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	later := in.Scheduled() // nothing comes of it now
 	streams := g.begin(func() {
-		defer leave()
+		defer func() {
+			leave()
+			end(to.failed)
+		}()
 		waited := to.company(func() { to.say(chunk{messages.ChunkWaiting, nil}) })
 		defer waited()
 		if answer := s.accepted(<-delivered, later); answer != nil {
@@ -59,6 +63,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	if !streams {
 		leave()
 		to.fail(g.full())
+		end(to.failed)
 		return
 	}
 	delivered <- g.Deliver(d)

@@ -24,6 +24,8 @@ type replying struct {
 	after string    // the event up to which the caller has seen everything; empty: its facts show it
 	parts int       // numbered so far
 	sent  time.Time // when the newest was
+
+	failed *messages.Error // its end; nil: none, or no error
 }
 
 func (g *Gateway) replying(r *nats.Msg) *replying {
@@ -87,6 +89,7 @@ func (r *replying) end(last *nats.Msg) {
 
 // fail ends the reply with an error, in the headers that NATS services use.
 func (r *replying) fail(why *messages.Error) {
+	r.failed = why
 	r.end(failure(r.to, why))
 }
 

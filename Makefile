@@ -43,7 +43,7 @@ test: ## run the tests of one node and one server; four minutes on two cores
 
 # What make test leaves out, in parts of about ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
-LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp
+LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp test-protocol
 
 .PHONY: test-long $(LONG)
 .NOTPARALLEL:
@@ -81,6 +81,9 @@ test-faults-actors: ## the same for the actor around it; some minutes more than 
 
 test-mcp: ## the tools of real MCP servers, which npm installs; needs npm
 	REPRISE_MCP=1 $(GO) test -count=1 -timeout 10m -run '^TestRealServers$$' ./providers/mcp
+
+test-protocol: ## a client of the agent protocol that others wrote, which npm installs, against real nodes; needs npm
+	REPRISE_PROTOCOL=1 $(GO) test -count=1 -timeout 10m -run '^TestForeignClient' ./cluster ./cluster/clustertest
 
 .PHONY: race
 race: ## words, machine, actors, providers under the race detector, without processes; needs a C compiler

@@ -103,9 +103,9 @@ func TestAnswerIsCut(t *testing.T) {
 			h := newHouse(t, nil)
 			caller := h.modelAsked()
 			h.delta("t1", "m1", "hel")
-			h.wrote(till, eventlog.Running, c.event, asks("t1", "m2", "u1"))
+			h.wrote(till, messages.PhaseRunning, c.event, asks("t1", "m2", "u1"))
 			h.delta("t1", "m2", "hello")
-			h.wrote(till, eventlog.Idle, says("t1", "m2", "hello"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hello"})
+			h.wrote(till, messages.PhaseIdle, says("t1", "m2", "hello"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hello"})
 			if got := strings.Join(caller.ends(), "|"); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}

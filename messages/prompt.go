@@ -12,7 +12,7 @@ const PromptKey = "reprise"
 // The types of the chunks in the reply to a prompt. Those of ours begin with PromptKey; clients of
 // the protocol ignore them.
 const (
-	ChunkStatus    = "status"            // "ack"
+	ChunkStatus    = "status"            // StatusAck
 	ChunkResponse  = "response"          // a piece of the answer, and nothing but that
 	ChunkQuery     = "query"             // a question to the caller
 	ChunkEvents    = "reprise.events"    // the events of one frame, as the view events has them
@@ -22,6 +22,9 @@ const (
 	ChunkReasoning = "reprise.reasoning" // a piece of the model's reasoning
 	ChunkChild     = "reprise.child"     // a piece of the answer of an agent below
 )
+
+// StatusAck is the acknowledgement of a prompt, and then a keep-alive.
+const StatusAck = "ack"
 
 // Cut reports that the text that was streamed of a model call is void. What follows is text from its
 // beginning, of this call or of the next one, or the end of the stream.

@@ -77,8 +77,8 @@ func (e unencoded) MarshalJSON() ([]byte, error) {
 // A fact that no one wants costs no encoding.
 func TestUnwantedFacts(t *testing.T) {
 	h := newHouse(t, nil)
-	s := &streaming{g: h.g, agent: till, to: &replying{g: h.g, to: h.nc.NewInbox()}, input: "u1", turn: "t1", brief: true}
-	if !s.fact(fact{n: 4, ev: unencoded{"t1", t}}) || len(s.facts) > 0 {
+	s := &stream{g: h.g, agent: till, reply: &reply{g: h.g, to: h.nc.NewInbox()}, input: "u1", turn: "t1", brief: true}
+	if !s.event(fact{n: 4, ev: unencoded{"t1", t}}) || len(s.facts) > 0 {
 		t.Errorf("kept %s", s.facts)
 	}
 }

@@ -154,7 +154,7 @@ func (g *Gateway) status(r *nats.Msg) {
 	}
 	if err != nil {
 		why := messages.AsError(err)
-		g.replying(r).fail(why)
+		g.replyTo(r).fail(why)
 		end(why)
 		return
 	}
@@ -162,8 +162,8 @@ func (g *Gateway) status(r *nats.Msg) {
 	end(nil)
 }
 
-// beat publishes heartbeats, the first at once.
-func (g *Gateway) beat() {
+// heartbeats publishes a heartbeat of each kind, the first at once.
+func (g *Gateway) heartbeats() {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	for {

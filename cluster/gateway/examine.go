@@ -44,7 +44,7 @@ func (g *Gateway) queryStore(msg *nats.Msg) {
 	}
 	q, err := messages.ParseQuery(msg.Data)
 	if err != nil {
-		g.replying(msg).fail(messages.AsError(err))
+		g.replyTo(msg).fail(messages.AsError(err))
 		return
 	}
 	g.page(msg, q, func(p *page) error {

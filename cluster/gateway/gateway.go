@@ -101,10 +101,11 @@ type Gateway struct {
 	again chan struct{}
 	// reading bounds how many blobs are read for callers at once.
 	reading chan struct{}
-	queries queries
-	begun   begun
-	opened  time.Time
-	counts  *counts
+	// questions are those that callers have been asked and may answer.
+	questions openQuestions
+	begun     begun
+	opened    time.Time
+	counts    *counts
 	// examining has room for one examination of the store at a time.
 	examining chan struct{}
 
@@ -120,7 +121,7 @@ func New(cfg Config) *Gateway {
 	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.counts = newCounts(cfg.Kinds)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.queries.open = make(map[string]*query)
+	g.questions.open = make(map[string]*question)
 	return g
 }
 
@@ -152,7 +153,7 @@ func (g *Gateway) Open() (err error) {
 		}
 		g.subs = append(g.subs, sub)
 	}
-	if !g.begin(g.beat) || !g.begin(func() { g.Hub.run(g.ctx.Done()) }) {
+	if !g.begin(g.heartbeats) || !g.begin(func() { g.Hub.run(g.ctx.Done()) }) {
 		return errShut
 	}
 	g.mu.Lock()

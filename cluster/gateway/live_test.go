@@ -422,8 +422,8 @@ func TestQuietAcrossAccounts(t *testing.T) {
 		sub, err := h.nc.SubscribeSync(c.to)
 		h.ok(err)
 		h.ok(h.nc.Flush())
-		s := &streaming{g: h.g, agent: till, input: "u1", to: &replying{g: h.g, to: c.to, sent: time.Now().Add(-c.long)}}
-		if more := s.quiet(); more != c.more {
+		s := &stream{g: h.g, agent: till, input: "u1", reply: &reply{g: h.g, to: c.to, sent: time.Now().Add(-c.long)}}
+		if more := s.idle(); more != c.more {
 			t.Errorf("%s after %v goes on: %v", c.to, c.long, more)
 		}
 		who := &caller{h: h, sub: sub}

@@ -14,7 +14,7 @@ import (
 // page is a streamed reply of JSON lines, several to a message.
 type page struct {
 	g     *Gateway
-	to    *replying
+	to    *reply
 	limit int
 	// eager sends each line at once.
 	eager bool

@@ -15,80 +15,70 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// chunk is a message of a prompt's streamed reply: see [messages.ChunkResponse].
-type chunk struct {
-	Type string `json:"type"`
-	Data any    `json:"data"`
+// stream is the reply to one prompt, from its acceptance to the end of its turn: the text of the answer
+// in pieces, the facts, and questions about calls that wait for approval. Its methods are for
+// the goroutine that runs it.
+type stream struct {
+	g     *Gateway
+	agent messages.AgentID
+	input string
+	reply *reply
+	// after is the event up to which the caller has everything already.
+	after messages.EventNumber
+	// brief reports that the caller wants no facts but the pauses and the end.
+	brief bool
+
+	turn      messages.TurnID // that the input is in; empty: it waits
+	text      answerText
+	questions *questions
+	// facts are those of the frame at hand that were not sent yet.
+	facts []byte
+	// err is why the text cannot be read now.
+	err error
 }
 
-// prompt answers one prompt: it puts the input on its way before it returns,
-// so that order is kept, and streams from a goroutine of its own.
+// prompt answers one prompt: it delivers the input before it returns, so that order is kept, and
+// streams from a goroutine of its own.
 func (g *Gateway) prompt(r *nats.Msg) {
 	if !g.answerable(r) {
 		return
 	}
-	to := g.replying(r)
+	to := g.replyTo(r)
 	in, a, err := g.parsePrompt(r)
-	end := g.counts.begin("prompt", a.Kind)
+	count := g.counts.begin("prompt", a.Kind)
+	refuse := func(why *messages.Error) {
+		to.fail(why)
+		count(why)
+	}
 	if err != nil {
-		to.fail(messages.AsError(err))
-		end(to.failed)
+		refuse(messages.AsError(err))
 		return
 	}
-	if in.ID == "" {
-		in.ID = "prompt:" + ulid.Make().String()
+	s := &stream{
+		g: g, agent: a, input: in.ID, reply: to, after: eventNumber(r.Header.Get(messages.HeaderAfter)),
+		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, questions: g.questionsTo(to, a),
 	}
 	feed, leave := g.Hub.follow(a)
-	s := &streaming{
-		g: g, agent: a, to: to, input: in.ID, after: eventNumber(r.Header.Get(messages.HeaderAfter)),
-		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, offers: g.offers(a, to),
-	}
 	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: in.CommandType(), ID: in.ID, Endpoint: messages.EndpointPrompt}.From(personOf(r))}
-	if !to.attentive {
+	if !to.numbered { // the caller cannot notice by itself that this node is gone
 		d.Cause.Stream = &messages.Stream{Node: g.Self, Reply: r.Reply}
 	}
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
-	later := in.Scheduled() // nothing comes of it now
-	streams := g.begin(func() {
-		defer func() {
-			leave()
-			end(to.failed)
-		}()
-		waited := to.company(func() { to.say(chunk{messages.ChunkWaiting, nil}) })
-		defer waited()
-		if answer := s.accepted(<-delivered, later); answer != nil {
-			s.run(answer, feed, waited)
+	if !g.begin(func() {
+		if answer := s.accept(<-delivered, in.Scheduled()); answer != nil {
+			s.run(answer, feed)
 		}
-	})
-	if !streams {
 		leave()
-		to.fail(g.full())
-		end(to.failed)
+		count(to.failed)
+	}) {
+		leave()
+		refuse(g.full())
 		return
 	}
 	delivered <- g.Deliver(d)
 }
 
-// accepted waits for the answer to the input, and returns it unless the input comes later. It is
-// no part of run: the stack that it takes is not kept while a model is waited for.
-func (s *streaming) accepted(delivered func(context.Context) (messages.Answer, error), later bool) *messages.Answer {
-	answer, err := delivered(s.g.ctx)
-	if err == nil && answer.Err != nil {
-		err = answer.Err
-	}
-	if err != nil {
-		s.to.fail(s.g.why(err))
-		return nil
-	}
-	s.to.ack()
-	if later {
-		s.to.end(nats.NewMsg(s.to.to))
-		return nil
-	}
-	return &answer
-}
-
-// parsePrompt reads a prompt: plain text, the protocol's envelope, or an input body.
+// parsePrompt reads the input of a prompt and gives it an id if it has none.
 func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, error) {
 	a, err := messages.ParsePrompt(msg.Subject)
 	if root := msg.Header.Get(messages.HeaderRoot); err == nil && !g.Subjects.Names(root) {
@@ -104,177 +94,159 @@ func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, 
 	if err == nil {
 		err = g.Subjects.AllowNamedReply(a.Tenant, in.Reply)
 	}
+	if in.ID == "" {
+		in.ID = "prompt:" + ulid.Make().String()
+	}
 	return in, a, err
 }
 
-// streaming is one prompt's reply on its way.
-type streaming struct {
-	g     *Gateway
-	agent messages.AgentID
-	to    *replying
-	input string
-	turn  messages.TurnID
-	// after is the event up to which the caller knows everything already.
-	after messages.EventNumber
-	// brief reports that the caller wants no facts but the pauses and the end.
-	brief bool
-	// shown is the text already streamed of the model call under way.
-	shown shownText
-	call  messages.CallID
-	// asked is the newest model call that was told of; deltas of others, and of
-	// partial, are left out, for the caller came in the middle of it and is told
-	// its text as a whole.
-	asked, partial messages.CallID
-	// said is what the turn answers if nothing follows, by its newest text, of its model or of
-	// a hook. Nil: more follows.
-	said *projections.Output
-	// lost is how many bytes of the text at hand are lost or damaged, err why it cannot be
-	// read now.
-	lost int64
-	err  error
-	// offers asks the caller about calls that wait for approval.
-	offers *offers
-	// facts are those of the frame at hand that were not sent yet.
-	facts []byte
+// accept waits for the agent's answer to the input and acknowledges the prompt. It returns nil where the
+// stream has ended with that: the input was refused, or it comes later. It is no part of run, so that the stack
+// that it takes is not kept while a model is waited for.
+func (s *stream) accept(delivered func(context.Context) (messages.Answer, error), later bool) *messages.Answer {
+	stop := s.reply.keepAlive(messages.ChunkWaiting, nil)
+	answer, err := delivered(s.g.ctx)
+	stop()
+	if err == nil && answer.Err != nil {
+		err = answer.Err
+	}
+	if err != nil {
+		s.reply.fail(s.g.why(err))
+		return nil
+	}
+	s.reply.chunk(messages.ChunkStatus, messages.StatusAck)
+	if later {
+		s.reply.end(nats.NewMsg(s.reply.to))
+		return nil
+	}
+	return &answer
 }
 
-// run sends everything of the input's turn until its end. What has come before is
-// told first; then waited is called.
-func (s *streaming) run(answer *messages.Answer, feed *feed, waited func()) {
-	g := s.g
-	if !s.to.attentive {
-		waited()
-	}
+// run streams what becomes of an accepted input until its end, beginning with what has come before.
+func (s *stream) run(answer *messages.Answer, feed *feed) {
 	w := &watcher{
-		log: g.Log, agent: s.agent, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
-		quietAfter: keepAlive, quiet: s.quiet,
+		log: s.g.Log, agent: s.agent, feed: feed, next: answer.N, fact: s.event, flush: s.flush, delta: s.delta,
+		idleAfter: keepAlive, idle: s.idle,
 	}
 	more, err := true, error(nil)
-	if answer.Disposition == messages.Steered {
-		err = s.offers.catchUp(answer.N)
-	}
-	if err == nil && answer.Duplicate {
-		if more = s.wait(g.again); more {
-			more, err = w.past(g.ctx)
-			<-g.again
-		}
-		s.partial = s.asked
+	if answer.Duplicate || answer.Disposition == messages.Steered {
+		stop := s.reply.keepAlive(messages.ChunkStatus, messages.StatusAck)
+		more, err = s.past(w, answer)
+		stop()
 	}
 	if err == nil && more {
-		s.offers.begin()
+		s.questions.begin()
 		if answer.Duplicate {
-			s.offers.ask()
+			s.questions.ask()
 		}
-		waited()
-		err = w.run(g.ctx)
+		err = w.run(s.g.ctx)
 	}
 	if err == nil {
 		err = s.err
 	}
-	s.offers.close()
+	s.questions.close()
 	switch {
 	case err == nil:
-	case g.ctx.Err() != nil:
-		s.to.fail(messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", s.input))
+	case s.g.ctx.Err() != nil:
+		s.reply.fail(messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", s.input))
 	default:
-		s.to.fail(g.why(err))
+		s.reply.fail(s.g.why(err))
 	}
 }
 
-// wait takes a place among those who read, and keeps the caller company until
-// there is one; false if the caller has gone.
-func (s *streaming) wait(places chan struct{}) bool {
-	late := time.NewTicker(keepAlive)
-	defer late.Stop()
-	for {
-		select {
-		case places <- struct{}{}:
-			return true
-		case <-late.C:
-			if !s.quiet() {
-				return false
-			}
-		case <-s.g.ctx.Done():
-			return false
+// past streams what the turn has had when the caller came to it, as soon as there is a place among those who
+// read. It reports whether more follows.
+func (s *stream) past(w *watcher, answer *messages.Answer) (more bool, err error) {
+	if answer.Disposition == messages.Steered {
+		if err := s.questions.catchUp(answer.N); err != nil {
+			return false, err
 		}
 	}
+	if !answer.Duplicate {
+		return true, nil
+	}
+	select {
+	case s.g.again <- struct{}{}:
+	case <-s.g.ctx.Done():
+		return false, s.g.ctx.Err()
+	}
+	more, err = w.past(s.g.ctx)
+	<-s.g.again
+	s.text.joined = s.text.call
+	return more, err
 }
 
-// quietProbe is how long a quiet stream waits to be told that its caller has gone.
-const quietProbe = 100 * time.Millisecond
+// goneWithin is how long an idle stream waits for the answer that its caller has gone.
+const goneWithin = 100 * time.Millisecond
 
-// quiet sends a keep-alive and reports whether the caller may still be there. The server,
+// idle sends a keep-alive and reports whether the caller may still be there. The server,
 // or our own client, answers one for a caller that has gone. It is a request by the
 // connection's own inbox, for there may be many such streams. A caller in another account
 // cannot be seen: after unseenFor without news it is refused, and asks again.
-func (s *streaming) quiet() bool {
-	msg := s.to.alive()
-	msg.Data = []byte(`{"type":"status","data":"ack"}`)
-	if messages.Across(s.to.to) {
+func (s *stream) idle() (more bool) {
+	msg := s.reply.alive()
+	msg.Data = []byte(`{"type":"` + messages.ChunkStatus + `","data":"` + messages.StatusAck + `"}`)
+	if messages.Across(s.reply.to) {
 		_ = s.g.Conn.PublishMsg(msg) // the next one follows
-		if s.to.silent() <= unseenFor {
+		if s.reply.silence() <= unseenFor {
 			return true
 		}
-		s.to.fail(messages.Refuse(messages.Unavailable, "nothing has happened for %v, and whether anybody is still there cannot be seen from another account; the turn goes on: ask again with id %q", unseenFor, s.input))
+		s.reply.fail(messages.Refuse(messages.Unavailable, "nothing has happened for %v, and whether anybody is still there cannot be seen from another account; the turn goes on: ask again with id %q", unseenFor, s.input))
 		return false
 	}
-	ctx, cancel := context.WithTimeout(s.g.ctx, quietProbe)
+	ctx, cancel := context.WithTimeout(s.g.ctx, goneWithin)
 	defer cancel()
 	_, err := s.g.Conn.RequestMsgWithContext(ctx, msg)
 	return !errors.Is(err, nats.ErrNoResponders)
 }
 
-// fact streams an event of the input or of its turn, up to the one that ends
-// the input.
-func (s *streaming) fact(f fact) (more bool) {
-	s.find(f.ev)
+// event streams an event of the input or of its turn, up to the one that ends the input.
+func (s *stream) event(f fact) (more bool) {
+	names := func(trait messages.Trait) bool {
+		return messages.Is(f.ev.EventType(), trait) && slices.Contains(messages.InputsOf(f.ev), s.input)
+	}
+	if names(messages.JoinsTurn) {
+		s.turn = messages.TurnOf(f.ev)
+	}
 	over, why := s.ends(f.ev)
-	if !over && !s.mine(f) {
+	if !over && !s.concerns(f) {
 		return true
 	}
-	if s.text(f); s.err != nil {
+	if s.streamed(f); s.err != nil {
 		return false
 	}
 	if f.n > s.after && (over || !s.brief || messages.Is(f.ev.EventType(), messages.HoldsTurn)) {
 		s.add(f)
 	}
-	s.offers.apply(f)
-	if !over {
-		s.leave(f.ev)
-		return true
-	}
-	s.offers.close() // nothing may follow the end
-	last := nats.NewMsg(s.to.to)
-	last.Data = s.take()
-	if why == nil {
-		s.to.end(last)
+	s.questions.apply(f)
+	if over {
+		s.end(why)
 		return false
 	}
-	if len(last.Data) > 0 {
-		_ = s.to.send(last) // as in tell
-	}
-	s.to.fail(why)
-	return false
-}
-
-// find learns from an event which turn is the input's.
-func (s *streaming) find(ev messages.Event) {
-	if messages.Is(ev.EventType(), messages.JoinsTurn) && slices.Contains(messages.InputsOf(ev), s.input) {
-		s.turn = messages.TurnOf(ev)
-	}
-}
-
-// leave forgets the turn if the input leaves it for one of its own.
-func (s *streaming) leave(ev messages.Event) {
-	if messages.Is(ev.EventType(), messages.LeavesTurn) && slices.Contains(messages.InputsOf(ev), s.input) {
+	if names(messages.LeavesTurn) { // for one of its own
 		s.turn = ""
 	}
+	return true
 }
 
-// ends says whether an event ends the input, and what its sender is told if
-// there is no answer.
-func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
-	if messages.Is(ev.EventType(), messages.EndsAgent) { // before its end could be told
+// end ends the stream with the facts at hand, and with the reason if there is no answer.
+func (s *stream) end(why *messages.Error) {
+	s.questions.close() // nothing may follow the end
+	last := nats.NewMsg(s.reply.to)
+	last.Data = s.take()
+	if why == nil {
+		s.reply.end(last)
+		return
+	}
+	if len(last.Data) > 0 {
+		_ = s.reply.send(last) // as in flush
+	}
+	s.reply.fail(why)
+}
+
+// ends reports whether an event ends the input, and why there is no answer; nil: there is one.
+func (s *stream) ends(ev messages.Event) (over bool, why *messages.Error) {
+	if messages.Is(ev.EventType(), messages.EndsAgent) { // its own end was purged
 		return true, messages.Refuse(messages.Conflict, "the agent was deleted, and with it what came of the input")
 	}
 	inputs, _ := messages.Ended(ev)
@@ -284,10 +256,9 @@ func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
 	return true, projections.WhyEnded(ev)
 }
 
-// mine says whether the caller is told of an event. Of other inputs it is not,
-// nor of the end of a turn that goes on without its input. While its input
-// waits it is told of what holds the turn before it.
-func (s *streaming) mine(f fact) bool {
+// concerns reports whether the caller gets an event. It gets those of no other input,
+// nor the end of a turn that its input has left. While its input waits it gets what holds the turn before it.
+func (s *stream) concerns(f fact) bool {
 	switch traits := messages.TraitsOf(f.ev.EventType()); {
 	case traits&messages.EndsTurn != 0:
 		return false
@@ -300,10 +271,10 @@ func (s *streaming) mine(f fact) bool {
 }
 
 // add puts a fact with those of its frame.
-func (s *streaming) add(f fact) {
+func (s *stream) add(f fact) {
 	room := int(s.g.Conn.MaxPayload()) / 2
-	begun := len(s.facts)
-	if begun == 0 {
+	before := len(s.facts)
+	if before == 0 {
 		s.facts = append(s.facts, `{"type":"`+messages.ChunkEvents+`","data":[`...)
 	} else {
 		s.facts = append(s.facts, ',')
@@ -312,32 +283,30 @@ func (s *streaming) add(f fact) {
 	if len(s.facts) <= room {
 		return
 	}
-	if begun > 0 { // those before it first
-		s.facts = s.facts[:begun]
-		s.tell()
+	if before > 0 { // those before it first
+		s.facts = s.facts[:before]
+		s.flush()
 		s.add(f)
 		return
 	}
 	line := f.json()
 	line.Data = json.RawMessage(`{"omitted":"it is too large for a message: read the agent's events"}`)
 	s.facts = nil
-	if b, err := json.Marshal(chunk{messages.ChunkEvents, []projections.EventJSON{line}}); err == nil {
-		_ = s.to.data(b)
-	}
+	s.reply.chunk(messages.ChunkEvents, []projections.EventJSON{line})
 }
 
-// tell sends the facts of the frame at hand. A caller that is not there has its turn
+// flush sends the facts of the frame at hand, and asks what has come to wait. A caller that is not there has its turn
 // all the same.
-func (s *streaming) tell() {
+func (s *stream) flush() {
 	if b := s.take(); b != nil {
-		_ = s.to.data(b)
+		_ = s.reply.data(b)
 	}
-	s.offers.ask()
+	s.questions.ask()
 }
 
 // take returns the facts of the frame at hand as a message, which is valid until the next
 // one is added. Nil: there are none.
-func (s *streaming) take() (message []byte) {
+func (s *stream) take() (message []byte) {
 	if len(s.facts) > 0 {
 		message = append(s.facts, `]}`...)
 		s.facts = message[:0]

@@ -24,7 +24,7 @@ func (g *Gateway) query(msg *nats.Msg) {
 		q, err = messages.ParseQuery(msg.Data)
 	}
 	if err != nil {
-		g.replying(msg).fail(messages.AsError(err))
+		g.replyTo(msg).fail(messages.AsError(err))
 		return
 	}
 	g.page(msg, q, func(p *page) error {
@@ -72,9 +72,9 @@ func (g *Gateway) incomplete(a messages.AgentID) error {
 
 // page answers with what view writes.
 func (g *Gateway) page(r *nats.Msg, q messages.Query, view func(*page) error) {
-	to := g.replying(r)
+	to := g.replyTo(r)
 	if !g.begin(func() {
-		defer to.company(nil)()
+		defer to.keepAlive("", nil)()
 		p := &page{g: g, to: to, limit: q.Limit}
 		err := view(p)
 		if err == nil {
@@ -227,10 +227,10 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	}
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: from, after: after, fact: give,
-		delta:      func(actors.Delta) bool { return true },
-		quietAfter: time.Second,
-		quiet:      p.flush,
-		until:      time.Now().Add(followFor),
+		delta:     func(actors.Delta) bool { return true },
+		idleAfter: time.Second,
+		idle:      p.flush,
+		until:     time.Now().Add(followFor),
 	}
 	defer func() { p.rest = w.after }()
 	if tail, err := g.Log.Head(g.ctx, a); err != nil || tail.Last >= from { // else there is no past to read

@@ -24,7 +24,7 @@ func (g *Gateway) queryTenant(msg *nats.Msg) {
 		err = messages.ValidateToken("tenant", tenant)
 	}
 	if err != nil {
-		g.replying(msg).fail(messages.AsError(err))
+		g.replyTo(msg).fail(messages.AsError(err))
 		return
 	}
 	g.page(msg, q, func(p *page) error {

@@ -54,14 +54,14 @@ type watcher struct {
 	// after is behind a frame whose events were all given, near the next one.
 	// Zero: the next one is looked for.
 	after eventlog.Tail
-	// fact and delta are called for what comes; false ends the watch. told is
+	// fact and delta are called for what comes; false ends the watch. flush is
 	// called after the facts of each frame; nil: nothing is.
 	fact  func(fact) bool
-	told  func()
+	flush func()
 	delta func(actors.Delta) bool
-	// quiet is called when nothing came for so long; false ends the watch.
-	quietAfter time.Duration
-	quiet      func() bool
+	// idle is called when nothing came for as long as idleAfter; false ends the watch.
+	idleAfter time.Duration
+	idle      func() bool
 	// until ends the watch however much comes. Zero: never.
 	until time.Time
 	// behind says that the log could not be read though it may hold more.
@@ -114,22 +114,22 @@ func (w *watcher) frame(seq uint64, f *messages.Frame) (more bool) {
 		}
 		w.next = n + 1
 	}
-	if w.told != nil {
-		w.told()
+	if w.flush != nil {
+		w.flush()
 	}
 	return true
 }
 
 // run watches until a callback says no or ctx ends.
 func (w *watcher) run(ctx context.Context) error {
-	timer := time.NewTimer(w.quietAfter)
+	timer := time.NewTimer(w.idleAfter)
 	defer timer.Stop()
 	for w.until.IsZero() || time.Now().Before(w.until) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C:
-			if !w.quiet() {
+			if !w.idle() {
 				return nil
 			}
 			if !w.behind {
@@ -143,7 +143,7 @@ func (w *watcher) run(ctx context.Context) error {
 				return err
 			}
 		}
-		timer.Reset(w.quietAfter)
+		timer.Reset(w.idleAfter)
 	}
 	return nil
 }

@@ -39,9 +39,9 @@ func (h *house) paused() *caller {
 // forgotten holds that no question is kept of a stream that has ended.
 func (h *house) forgotten() {
 	h.t.Helper()
-	h.g.queries.mu.Lock()
-	defer h.g.queries.mu.Unlock()
-	if n := len(h.g.queries.open); n != 0 {
+	h.g.questions.mu.Lock()
+	defer h.g.questions.mu.Unlock()
+	if n := len(h.g.questions.open); n != 0 {
 		h.t.Errorf("%d questions are kept", n)
 	}
 }
@@ -255,11 +255,11 @@ func TestQueriesEndWithTheirStream(t *testing.T) {
 	h := newHouse(t, anybody)
 	c := h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
-	q := h.g.queries.find(c.queries[0].ReplySubject)
+	q := h.g.questions.find(c.queries[0].ReplySubject)
 	h.g.Close()
 	c.hears(`error 500 this node is shutting down; the turn goes on: ask again with id "u1"`, "end")
-	q.offers.again(q, errShut)
-	q.offers.unheeded(q, "it is late")
+	q.of.again(q, errShut)
+	q.of.noEffect(q, "it is late")
 	h.forgotten()
 	h.ok(h.g.Conn.Flush())
 	h.ok(h.nc.Flush())
@@ -321,7 +321,7 @@ func TestTheClientAnswersQueries(t *testing.T) {
 func TestQuestionsFitAMessage(t *testing.T) { // A102
 	p := messages.Approval{Agent: till, Tool: strings.Repeat("\xff", 300), Arguments: strings.Repeat("\x01", 400<<10), Reason: strings.Repeat("\u200b", 9000), Flagged: messages.CallID(strings.Repeat("\u202e", 9000))}
 	const payload = 1 << 20
-	b, err := json.Marshal(chunk{"query", queryData{Prompt: question(p, payload/16)}})
+	b, err := json.Marshal(chunk{"query", queryData{Prompt: questionText(p, payload/16)}})
 	if err != nil || len(b) > payload/2 || !strings.Contains(string(b), "more bytes") {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}

@@ -160,6 +160,17 @@ func (f *foreign) questions() {
 			f.t.Errorf("%s gives %q and ends with %+v, want %q", name, text, end, c.want)
 		}
 	}
+	s, asked := f.it.Prompt(f.key("q-ok"), "pay", within), 0
+	m := s.Next()
+	for ; m.Type != "error" && m.Type != "end"; m = s.Next() {
+		if m.Type == "query" {
+			asked++
+			s.Answer(m.Query, "ok")
+		}
+	}
+	if m.Code != 400 || asked != 3 || !strings.Contains(m.Text, "still waits") { // it is no yes, and the stream does not hang
+		f.t.Errorf("asked %d times, the stream ends with %+v", asked, m)
+	}
 }
 
 // A model that is silent for longer than the client waits for a message costs no stream.
@@ -205,10 +216,10 @@ func (f *foreign) stats() {
 		if err := json.Unmarshal(msg.Data, &stats); err != nil || len(stats.Endpoints) == 0 {
 			f.ok(errors.Join(err, errors.New("no endpoints")))
 		}
-		return stats.Endpoints[0].NumErrors >= 9
+		return stats.Endpoints[0].NumErrors >= 10
 	})
 	prompt := stats.Endpoints[0]
-	if prompt.Name != "prompt" || prompt.NumRequests < 18 || prompt.NumErrors != 9 || prompt.LastError == "" || prompt.ProcessingTime < 4*time.Second || prompt.AverageProcessingTime == 0 {
+	if prompt.Name != "prompt" || prompt.NumRequests < 19 || prompt.NumErrors != 10 || prompt.LastError == "" || prompt.ProcessingTime < 4*time.Second || prompt.AverageProcessingTime == 0 {
 		f.t.Errorf("the statistics are %+v", prompt)
 	}
 }

@@ -135,11 +135,13 @@ func (s *stream) run(answer *messages.Answer, feed *feed) {
 		stop()
 	}
 	if err == nil && more {
-		s.questions.begin()
+		ctx := s.questions.begin(s.g.ctx)
 		if answer.Duplicate {
 			s.questions.ask()
 		}
-		err = w.run(s.g.ctx)
+		if err = w.run(ctx); err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 	}
 	if err == nil {
 		err = s.err

@@ -40,7 +40,7 @@ type question struct {
 	asked  int
 }
 
-// maxAsked is how many times a caller is asked about one call. After that
+// maxAsked is how many times a caller is asked about one call. After that its stream ends, and
 // somebody else must decide.
 const maxAsked = 3
 
@@ -72,8 +72,8 @@ type questions struct {
 	agent messages.AgentID
 	reply *reply
 	work  projections.Work
-	// begun reports that the past was streamed: what waits now is asked about.
-	begun bool
+	// giveUp ends the stream with an error. Nil until the past was streamed: nothing is asked before.
+	giveUp context.CancelCauseFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -115,16 +115,18 @@ func (qs *questions) apply(f fact) {
 	}
 }
 
-// begin lets ask ask.
-func (qs *questions) begin() {
+// begin lets ask ask. It returns the context of the stream, whose cause is a *messages.Error when the caller
+// has given no answer that can be used.
+func (qs *questions) begin(ctx context.Context) context.Context {
 	if qs != nil {
-		qs.begun = true
+		ctx, qs.giveUp = context.WithCancelCause(ctx)
 	}
+	return ctx
 }
 
 // ask asks about the calls that have come to wait.
 func (qs *questions) ask() {
-	if qs == nil || !qs.begun {
+	if qs == nil || qs.giveUp == nil {
 		return
 	}
 	pending := qs.work.Approvals(qs.agent)
@@ -178,8 +180,8 @@ func (qs *questions) noEffect(q *question, why string) {
 	}
 }
 
-// again reports why an answer could not be used and asks once more,
-// unless it was asked often enough or nothing is left to be decided.
+// again reports why an answer could not be used and asks once more, unless nothing is left to be decided. A
+// caller that was asked often enough would wait for what never comes: its stream ends.
 func (qs *questions) again(q *question, why *messages.Error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -188,9 +190,9 @@ func (qs *questions) again(q *question, why *messages.Error) {
 	case q.prompt == "":
 		qs.notice(q, "your answer changed nothing, for the call waits no more: "+why.Message)
 	case q.asked >= maxAsked:
-		a := q.approval.Agent
-		qs.notice(q, fmt.Sprintf("your answer could not be used: %s. You are not asked again and the call still waits: "+
-			"somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals %s` lists it)", why.Message, a))
+		p := q.approval
+		qs.giveUp(messages.Refuse(why.Code, "your answers about call %s of turn %s could not be used: %s. The call still waits: "+
+			"somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals %s` lists it)", projections.Printable(string(p.Call), shortText), p.Turn, why.Message, p.Agent))
 	default:
 		qs.send(q, "Your answer could not be used: "+why.Message+"\n")
 	}
@@ -204,6 +206,9 @@ func (qs *questions) close() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.closed = true
+	if qs.giveUp != nil {
+		qs.giveUp(nil)
+	}
 	for _, q := range qs.about {
 		qs.g.questions.drop(q)
 	}

@@ -174,8 +174,8 @@ func TestVerdictsCannotBeForestalled(t *testing.T) {
 	}
 }
 
-// What cannot be used is told and asked again, but not for ever: after that the
-// caller hears who must decide.
+// What cannot be used is asked about again, but not for ever: after that the stream ends with
+// an error that names who must decide.
 func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 	h := newHouse(t, anybody)
 	c := h.paused()
@@ -193,9 +193,12 @@ func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 	c.hears("query t2/a/3")
 	asked("the text of the denial has 8193 bytes: the limit is 8192")
 	c.answers(3, "\xff")
-	const giveUp = "About call a of turn t2: your answer could not be used: the answer is no text: it holds bytes that are no UTF-8. You are not asked again and the call still waits: " +
-		"somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals support/till` lists it)"
-	c.hears(fmt.Sprintf("reprise.notice %q", giveUp))
+	const decide = ". The call still waits: somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals support/till` lists it)"
+	c.hears("error 400 your answers about call a of turn t2 could not be used: the answer is no text: it holds bytes that are no UTF-8"+decide, "end")
+	h.forgotten()
+	h = newHouse(t, anybody)
+	c = h.paused()
+	c.hears("query t2/a/1", "query t2/b/1")
 	for i, code := range []messages.Code{messages.Unavailable, messages.TooLarge, messages.Internal} { // nobody else has decided
 		c.answers(1, "yes")
 		d := h.next()
@@ -204,14 +207,12 @@ func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 		}
 		d.answers <- messages.Answer{Err: messages.Refuse(code, "the log is away")}
 		if i == 2 {
-			c.hears(fmt.Sprintf("reprise.notice %q", "About call b of turn t2: your answer could not be used: the log is away"+giveUp[strings.Index(giveUp, ". You"):]))
+			c.hears("error 500 your answers about call b of turn t2 could not be used: the log is away"+decide, "end")
 			break
 		}
 		c.hears(fmt.Sprintf("query t2/b/%d", i+2))
 		asked("the log is away")
 	}
-	h.wrote(till, messages.PhaseIdle, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1"}, By: "abort"})
-	c.hears("turn.aborted", "error 409 turn t2 was aborted (abort)", "end")
 	h.forgotten()
 }
 

@@ -1,8 +1,8 @@
 // Package protocoltest runs a client of the Synadia Agent Protocol that others wrote: the official SDK for
 // TypeScript, from its package in the npm registry.
 //
-// Where the registry does not have the SDK, its place takes a caller of a hundred lines over the official NATS
-// client for JavaScript, written after the text of the protocol (plain.mjs).
+// Where the registry does not have the SDK, a caller of a hundred lines takes its place. It is written after
+// the text of the protocol, over the official NATS client for JavaScript (plain.mjs).
 package protocoltest
 
 import (
@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// What is installed. The folder that REPRISE_AGENTS_SDK names takes the place of the installation: it has
-// both in its node_modules.
+// What npm installs. If REPRISE_AGENTS_SDK names a folder whose node_modules has both, that is used, and
+// nothing is installed.
 const (
 	sdk       = "@synadia-ai/agents@0.5.2"
 	transport = "@nats-io/transport-node@3.4.0"

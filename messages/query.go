@@ -13,7 +13,7 @@ import (
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, turns, usage, approvals, effects,
+	// View is show, events, history, state, turns, turn, usage, approvals, effects,
 	// children, timers, replay, inventory, blob or doctor of an agent; agents, approvals,
 	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
 	// store.
@@ -32,8 +32,8 @@ type Query struct {
 	// Kind and Phase select agents of a tenant.
 	Kind  string     `json:"kind,omitempty"`
 	Phase AgentPhase `json:"phase,omitempty"`
-	// Last, which may be failed, selects agents by how their newest turn ended; the view
-	// is agents.
+	// Last, which may be failed, selects agents by how their newest turn ended, or turns by
+	// how they did; the view is agents or turns.
 	Last string `json:"last,omitempty"`
 	// Deleted includes deleted agents; the view is agents.
 	Deleted bool `json:"deleted,omitempty"`
@@ -61,12 +61,18 @@ type Query struct {
 	Deep   bool `json:"deep,omitempty"`
 	Repair bool `json:"repair,omitempty"`
 	Rate   int  `json:"rate,omitempty"`
-	// Whole includes payloads that are stored as blobs in the events that refer to them.
-	// The view is events or replay; history is always whole.
+	// Whole includes payloads that are stored as blobs in the events that refer to them, or
+	// the texts of turns. The view is events, replay or turns; history is always whole.
 	Whole bool `json:"whole,omitempty"`
 	// Blob is the blob that is wanted, by its hash or an unambiguous prefix of it; its size
 	// may be left out. The view is blob.
 	Blob Blob `json:"blob,omitzero"`
+	// Tail asks for that many of the newest lines, if From is zero; the view is events,
+	// history or turns.
+	Tail int `json:"tail,omitempty"`
+	// Turn is the turn that is wanted, of the view turn, or the only one whose lines are, of
+	// events, history, effects or replay.
+	Turn TurnID `json:"turn,omitempty"`
 }
 
 // BlobPiece is a piece of a blob: a line of the view blob.
@@ -151,6 +157,9 @@ func ParseQuery(body []byte) (Query, error) {
 	}
 	if q.Limit < 0 {
 		return q, Refuse(BadInput, "limit is %d: it must be positive", q.Limit)
+	}
+	if q.Tail < 0 {
+		return q, Refuse(BadInput, "tail is %d: it must be positive", q.Tail)
 	}
 	if q.Rate < 0 {
 		return q, Refuse(BadInput, "rate is %d: it must be positive", q.Rate)

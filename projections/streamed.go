@@ -64,6 +64,14 @@ type Output struct {
 	Finish string
 }
 
+// String returns the text, or names the blob that holds it.
+func (o *Output) String() string {
+	if o.Blob != nil {
+		return "[" + blobText(o.Blob) + "]"
+	}
+	return o.Text
+}
+
 // Same reports whether both are the same text. That of a blob is known by its hash alone.
 func (o *Output) Same(p *Output) bool {
 	if o.Blob == nil || p.Blob == nil {

@@ -76,7 +76,7 @@ func summarize(ev messages.Event) string {
 func fieldText(value any) string {
 	switch value := value.(type) {
 	case messages.Content:
-		return strconv.Quote(contentText(value))
+		return strconv.Quote(ContentText(value))
 	case time.Time:
 		return value.UTC().Format(time.RFC3339Nano)
 	case *time.Time:
@@ -88,7 +88,7 @@ func fieldText(value any) string {
 	case json.RawMessage:
 		return string(value)
 	case *messages.Input:
-		return strconv.Quote(value.ID + ": " + contentText(value.Content))
+		return strconv.Quote(value.ID + ": " + ContentText(value.Content))
 	case *messages.Blob:
 		return strconv.Quote(blobText(value))
 	case []messages.Item:
@@ -120,7 +120,7 @@ func fieldText(value any) string {
 func itemText(item messages.Item) string {
 	switch item.Type {
 	case messages.ItemMessage:
-		return item.Role + ": " + contentText(item.Content)
+		return item.Role + ": " + ContentText(item.Content)
 	case messages.ItemCall:
 		return fmt.Sprintf("call %s: %s(%s)", item.CallID, item.Name, item.Arguments)
 	case messages.ItemCallOutput:
@@ -129,11 +129,11 @@ func itemText(item messages.Item) string {
 		}
 		return fmt.Sprintf("result %s: %s", item.CallID, item.Output)
 	}
-	return string(item.Type) + ": " + contentText(item.Content)
+	return string(item.Type) + ": " + ContentText(item.Content)
 }
 
-// contentText returns the text of a content, its images by address.
-func contentText(c messages.Content) string {
+// ContentText returns the text of a content, its images by address.
+func ContentText(c messages.Content) string {
 	parts := make([]string, len(c))
 	for i, p := range c {
 		switch parts[i] = p.Text; {

@@ -138,7 +138,7 @@ func (t *Timers) Lines(a messages.AgentID) []messages.Timer {
 		sc := &t.Scheduled[i]
 		lines[i] = messages.Timer{
 			Agent: a, Timer: sc.Timer, Next: sc.At, Cron: sc.Cron, Zone: sc.Zone, N: sc.N, Set: sc.Set,
-			Input: sc.Input.ID, Policy: sc.Input.Policy, Text: contentText(sc.Input.Content),
+			Input: sc.Input.ID, Policy: sc.Input.Policy, Text: ContentText(sc.Input.Content),
 		}
 	}
 	slices.SortStableFunc(lines, func(x, y messages.Timer) int { return x.Next.Compare(y.Next) })

@@ -222,14 +222,16 @@ func (g *Gateway) stored(a messages.AgentID, b messages.Blob) error {
 // its reference and why.
 func (g *Gateway) history(p *page, a messages.AgentID, q messages.Query) error {
 	var h projections.History
-	items, err := folded(p, a, q, h.View, &h)
+	items, err := folded(p, a, q, func() []projections.HistoryItem {
+		return slices.DeleteFunc(h.View(), func(i projections.HistoryItem) bool { return !ofTurn(q, i.Turn) })
+	}, &h)
 	if err != nil {
 		return err
 	}
-	m := g.marks(a)
+	m, from := g.marks(a), firstOf(q, len(items))
 	for i, item := range items { // paged by line: an answer of several calls is not in the order of its events
 		n := messages.EventNumber(i + 1)
-		if n < q.From {
+		if n < from {
 			continue
 		}
 		if !item.HasBlob() {

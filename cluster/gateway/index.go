@@ -55,6 +55,7 @@ func filters(q messages.Query) (set []string) {
 		{"kind", q.Kind != ""}, {"phase", q.Phase != ""}, {"last", q.Last != ""}, {"tool", q.Tool != ""}, {"outcome", q.Outcome != ""}, {"model", q.Model != ""},
 		{"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()}, {"where", len(q.Where) > 0}, {"by", q.By != ""},
 		{"remembered", q.Remembered}, {"at", q.At != 0}, {"cursor", q.Cursor != ""}, {"from", q.From != 0}, {"follow", q.Follow},
+		{"tail", q.Tail != 0}, {"turn", q.Turn != ""},
 		{"whole", q.Whole}, {"deleted", q.Deleted}, {"blob", q.Blob != messages.Blob{}},
 	} {
 		if f.set {
@@ -80,17 +81,18 @@ var (
 		"index":      {},
 	}
 	filterableOfAgent = map[string][]string{
-		"effects":   {"at", "tool", "outcome", "since", "until", "where", "from", "cursor"},
+		"effects":   {"at", "tool", "outcome", "since", "until", "where", "turn", "from", "cursor"},
 		"show":      {"at"},
-		"events":    {"from", "follow", "whole", "cursor"},
-		"history":   {"at", "whole", "from", "cursor"},
+		"events":    {"from", "tail", "follow", "whole", "turn", "cursor"},
+		"history":   {"at", "whole", "turn", "from", "tail", "cursor"},
 		"state":     {"at"},
-		"turns":     {"at", "from", "cursor"},
+		"turn":      {"at", "turn"},
+		"turns":     {"at", "last", "whole", "from", "tail", "cursor"},
 		"usage":     {"at", "from", "cursor"},
 		"approvals": {"at", "remembered", "from", "cursor"},
 		"children":  {"at", "from", "cursor"},
 		"timers":    {"at", "from", "cursor"},
-		"replay":    {"at", "whole", "from", "cursor"},
+		"replay":    {"at", "whole", "turn", "from", "cursor"},
 		"inventory": {},
 		"blob":      {"blob", "from", "cursor"},
 		"doctor":    {},
@@ -173,7 +175,9 @@ func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 	var e projections.Effects
 	filter := effectFilter(q)
 	return lines(p, a, q, func() []projections.Effect {
-		return slices.DeleteFunc(e.List(a), func(c projections.Effect) bool { return !filter.Admits(&c) })
+		return slices.DeleteFunc(e.List(a), func(c projections.Effect) bool {
+			return !filter.Admits(&c) || !ofTurn(q, c.Turn)
+		})
 	}, &e)
 }
 

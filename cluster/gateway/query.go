@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -107,8 +108,9 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		p.line(0, s.JSON())
 		return nil
 	case "turns":
-		var t projections.Turns
-		return lines(p, a, q, t.List, &t)
+		return g.turns(p, a, q)
+	case "turn":
+		return g.turn(p, a, q)
 	case "effects":
 		return g.effects(p, a, q)
 	case "usage":
@@ -131,19 +133,64 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "doctor":
 		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, inventory, blob and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob and doctor", q.View)
 }
 
 // lines pages the list that the views give once the agent's events are folded;
 // lines are numbered from 1.
 func lines[T any](p *page, a messages.AgentID, q messages.Query, list func() []T, views ...projections.View) error {
 	all, err := folded(p, a, q, list, views...)
+	from := firstOf(q, len(all))
 	for i, line := range all {
-		if n := messages.EventNumber(i + 1); n >= q.From && !p.line(n, line) {
+		if n := messages.EventNumber(i + 1); n >= from && !p.line(n, line) {
 			break
 		}
 	}
 	return err
+}
+
+// firstOf returns the first of n lines, numbered from 1, that q asks for.
+func firstOf(q messages.Query, n int) messages.EventNumber {
+	if q.From == 0 && 0 < q.Tail && q.Tail < n {
+		return messages.EventNumber(n - q.Tail + 1)
+	}
+	return q.From
+}
+
+// ofTurn reports whether q asks for what a turn is named in.
+func ofTurn(q messages.Query, turn messages.TurnID) bool { return q.Turn == "" || q.Turn == turn }
+
+// turns lists an agent's turns, with their texts if q asks for them.
+func (g *Gateway) turns(p *page, a messages.AgentID, q messages.Query) error {
+	var t projections.TurnTexts
+	return lines(p, a, q, func() []projections.TurnLine {
+		list := slices.DeleteFunc(t.Lines(), func(l projections.TurnLine) bool {
+			return q.Last != "" && string(l.Phase) != q.Last
+		})
+		for i := range list {
+			if !q.Whole {
+				list[i].Question, list[i].Answer = "", ""
+			}
+		}
+		return list
+	}, &t)
+}
+
+// turn answers with all that is known of one turn.
+func (g *Gateway) turn(p *page, a messages.AgentID, q messages.Query) error {
+	if q.Turn == "" {
+		return messages.Refuse(messages.BadInput, "the view turn wants one: set \"turn\" to its id, as the view turns lists it")
+	}
+	t := projections.TurnDetails{ID: q.Turn}
+	if err := g.fold(a, q.At, &t); err != nil {
+		return err
+	}
+	detail, found := t.Of(a)
+	if !found {
+		return messages.Refuse(messages.NotFound, "agent %s has no turn %s: the view turns lists those that it has", a, q.Turn)
+	}
+	p.line(0, detail)
+	return nil
 }
 
 // folded is what the page before has left, or list once the views have folded
@@ -213,13 +260,31 @@ func kept(a messages.AgentID, n messages.EventNumber, first *messages.Frame) err
 // for what comes next, so that nothing is kept for readers that have gone.
 const followFor = 30 * time.Second
 
+// firstEvent returns the first event of an agent that q asks for.
+func (g *Gateway) firstEvent(a messages.AgentID, q messages.Query) (messages.EventNumber, error) {
+	switch {
+	case q.From != 0 || q.Tail == 0:
+		return max(q.From, 1), nil
+	case q.Turn != "":
+		return 0, messages.Refuse(messages.BadInput, "the view events takes tail or turn, not both")
+	}
+	tail, err := g.Log.Tail(g.ctx, a)
+	return max(firstOf(q, int(tail.Last)), 1), err
+}
+
 func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
-	from := max(q.From, 1)
+	from, err := g.firstEvent(a, q)
+	if err != nil {
+		return err
+	}
 	feed, leave := g.Hub.follow(a)
 	defer leave()
 	m := g.marks(a)
 	after, _ := begunAs[eventlog.Tail](g, a, q)
 	give := func(f fact) bool {
+		if !ofTurn(q, f.turn()) {
+			return true
+		}
 		if q.Whole {
 			return m.event(p, f)
 		}
@@ -293,7 +358,8 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 			if n <= r.last {
 				continue
 			}
-			if n >= q.From && p.full(n) {
+			wanted := n >= q.From && ofTurn(q, messages.TurnOf(ev))
+			if wanted && p.full(n) {
 				p.rest = r
 				return nil
 			}
@@ -303,7 +369,7 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 				ev = messages.WithoutBlobs(ev)
 			}
 			change := r.Step(n, rec.Frame.Time, rec.Seq, ev)
-			if n < q.From {
+			if !wanted {
 				continue
 			}
 			var text bytes.Buffer

@@ -144,3 +144,62 @@ func TestShowAndUsage(t *testing.T) {
 		t.Errorf("usage tells\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// fields returns the fields of a view's lines that are named, with spaces between.
+func (h *house) fields(q messages.Query, names ...string) (lines []string) {
+	h.t.Helper()
+	for line, err := range h.client.Query(h.ctx, "support/till", q) {
+		if err != nil {
+			return append(lines, err.Error())
+		}
+		var fields map[string]any
+		h.ok(json.Unmarshal(line, &fields))
+		var text []string
+		for _, name := range names {
+			text = append(text, fmt.Sprint(fields[name]))
+		}
+		lines = append(lines, strings.Join(text, " "))
+	}
+	return lines
+}
+
+func TestOneTurnAndTheNewest(t *testing.T) { // A52
+	h := newHouse(t, nil)
+	for _, turn := range []messages.TurnID{"t2", "t6", "t10"} {
+		in := "u" + string(turn)
+		h.wrote(till, eventlog.Idle, accepted(in, messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{in}},
+			messages.ModelRequested{Turn: turn, Step: 1, Call: "m" + messages.CallID(turn), Inputs: []string{in}},
+			messages.TurnFailed{Turn: turn, Inputs: []string{in}, Reason: "model"})
+	}
+	h.wrote(till, eventlog.Idle, accepted("u", messages.Started, "t14"), messages.TurnStarted{Turn: "t14", Inputs: []string{"u"}},
+		messages.TurnCompleted{Turn: "t14", Inputs: []string{"u"}, Output: "done"})
+	for _, c := range []struct {
+		q     messages.Query
+		field string
+		want  string
+	}{
+		{messages.Query{View: "events", Tail: 2}, "n", "14 15"},
+		{messages.Query{View: "events", Tail: 100, Limit: 1}, "n", "1"},
+		{messages.Query{View: "events", Tail: 2, From: 15}, "n", "15"},
+		{messages.Query{View: "events", Turn: "t6"}, "n", "5 6 7 8"},
+		{messages.Query{View: "events", Turn: "t6", Limit: 3}, "n", "5 6 7"},
+		{messages.Query{View: "events", Turn: "t6", Tail: 1}, "n", "the view events takes tail or turn, not both"},
+		{messages.Query{View: "history", Tail: 1}, "n", "14"},
+		{messages.Query{View: "history", Turn: "t6"}, "turn", "t6"},
+		{messages.Query{View: "replay", Turn: "t6"}, "n", "5 6 7 8"},
+		{messages.Query{View: "replay", Turn: "t6", From: 7}, "n", "7 8"},
+		{messages.Query{View: "effects", Turn: "t6"}, "n", ""},
+		{messages.Query{View: "turns", Tail: 2}, "turn", "t10 t14"},
+		{messages.Query{View: "turns", Last: "failed", Tail: 2}, "turn", "t6 t10"},
+		{messages.Query{View: "turns", Tail: 1}, "answer", "<nil>"},
+		{messages.Query{View: "turns", Tail: 1, Whole: true}, "answer", "done"},
+		{messages.Query{View: "turn", Turn: "t14"}, "output", "done"},
+		{messages.Query{View: "turn", Turn: "t15"}, "turn", "agent support/till has no turn t15: the view turns lists those that it has"},
+		{messages.Query{View: "turn"}, "turn", `the view turn wants one: set "turn" to its id, as the view turns lists it`},
+		{messages.Query{View: "state", Tail: 1}, "n", "view state takes at: tail is not among them"},
+	} {
+		if got := strings.Join(h.fields(c.q, c.field), " "); got != c.want {
+			t.Errorf("%s of %+v: got %s, want %s", c.field, c.q, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -158,6 +159,22 @@ type UsageLine struct {
 	Answered string               `json:"answered,omitempty"`
 	Failed   string               `json:"failed,omitempty"`
 	// Calls is 1 for a call.
+	Used
+}
+
+// UsageSum is a line of `reprise usage -o json` for all agents: what the model
+// calls of one agent, kind, model, day or hour used, or all of them. Its names
+// are promises.
+type UsageSum struct {
+	// Type is agent, kind, model, day, hour or total.
+	Type  string            `json:"type"`
+	Agent *messages.AgentID `json:"agent,omitempty"`
+	Kind  string            `json:"kind,omitempty"`
+	Model string            `json:"model,omitempty"`
+	// From is when a day or hour begins.
+	From time.Time `json:"from,omitzero"`
+	// Failed is how many of Calls failed.
+	Failed int `json:"failed,omitempty"`
 	Used
 }
 

@@ -1,5 +1,5 @@
 // Package client talks to agents over NATS, for services that only send and
-// read. It imports only messages and nats.go.
+// read. It imports only messages, projections for the types of views, and nats.go.
 //
 // # Guarantees
 //

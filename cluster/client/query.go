@@ -14,7 +14,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Query asks for a view of an agent and yields its JSON lines, page by page.
+// Query asks for a view of an agent and yields its JSON lines as the node wrote them, page by
+// page. Methods such as [Client.History] yield them decoded.
 // With q.Follow it goes on until ctx ends or the loop is left: if the agent's
 // owner goes away it asks again, from the event after the last, and gives up
 // when nobody has answered for half a minute.
@@ -23,7 +24,7 @@ func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter
 	return c.pages(ctx, c.subjects.Query(a), q, err, nil)
 }
 
-// QueryTenant asks for a view of a tenant: agents, approvals, usage, effects
+// QueryTenant asks for a view of a tenant on the terms of Query: agents, approvals, usage, effects
 // or dlq. An answer that does not tell of all that was stored says to each of
 // lacks what it lacks.
 func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {

@@ -167,11 +167,11 @@ func TestOneTurnAndTheNewest(t *testing.T) { // A52
 	h := newHouse(t, nil)
 	for _, turn := range []messages.TurnID{"t2", "t6", "t10"} {
 		in := "u" + string(turn)
-		h.wrote(till, eventlog.Idle, accepted(in, messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{in}},
+		h.wrote(till, messages.PhaseIdle, accepted(in, messages.Started, turn), messages.TurnStarted{Turn: turn, Inputs: []string{in}},
 			messages.ModelRequested{Turn: turn, Step: 1, Call: "m" + messages.CallID(turn), Inputs: []string{in}},
 			messages.TurnFailed{Turn: turn, Inputs: []string{in}, Reason: "model"})
 	}
-	h.wrote(till, eventlog.Idle, accepted("u", messages.Started, "t14"), messages.TurnStarted{Turn: "t14", Inputs: []string{"u"}},
+	h.wrote(till, messages.PhaseIdle, accepted("u", messages.Started, "t14"), messages.TurnStarted{Turn: "t14", Inputs: []string{"u"}},
 		messages.TurnCompleted{Turn: "t14", Inputs: []string{"u"}, Output: "done"})
 	for _, c := range []struct {
 		q     messages.Query

@@ -247,8 +247,8 @@ func TestStoreMatchesProjections(t *testing.T) { // A52, A87
 // checkUsage compares the sums with those of the projections.
 func checkUsage(t *testing.T, w *logWriter, s *Store, tenant string) {
 	t.Helper()
-	want := UsageLine{Type: "total"}
-	agents := make(map[string]UsageLine)
+	want := projections.UsageSum{Type: "total"}
+	agents := make(map[string]projections.UsageSum)
 	for a, frames := range w.frames {
 		var u projections.Usage
 		for _, f := range frames {
@@ -257,7 +257,7 @@ func checkUsage(t *testing.T, w *logWriter, s *Store, tenant string) {
 		if a.Tenant != tenant {
 			continue
 		}
-		l := UsageLine{Type: "agent", Agent: &a, Used: u.Total()}
+		l := projections.UsageSum{Type: "agent", Agent: &a, Used: u.Total()}
 		for _, c := range u.Calls() {
 			want.Used = want.With(c)
 			if c.Failed != "" {
@@ -270,12 +270,12 @@ func checkUsage(t *testing.T, w *logWriter, s *Store, tenant string) {
 		}
 	}
 	for _, by := range By {
-		total := UsageLine{Type: "total"}
+		total := projections.UsageSum{Type: "total"}
 		for row, err := range s.Usage(t.Context(), UsageQuery{Tenant: tenant, By: by}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := row.Line.(UsageLine)
+			l := row.Line.(projections.UsageSum)
 			if by == "agent" && l.Type == by {
 				if !reflect.DeepEqual(l, agents[l.Agent.String()]) {
 					t.Errorf("%s: got %+v, want %+v", l.Agent, l, agents[l.Agent.String()])

@@ -51,7 +51,7 @@ func (s *Store) holds(ctx context.Context, a messages.AgentID) (Indexed, error) 
 	err = each(ctx, tx, func(r *sql.Rows) error {
 		total, err := sum(r, UsageQuery{By: "total"})
 		if err == nil {
-			h.Used = total.Line.(UsageLine).Used
+			h.Used = total.Line.(projections.UsageSum).Used
 		}
 		return err
 	}, `SELECT '', '', 0, `+sums+` FROM usage u WHERE agent = ?`, id)

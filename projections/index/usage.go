@@ -22,22 +22,6 @@ type UsageQuery struct {
 	Limit        int
 }
 
-// UsageLine is a line of `reprise usage -o json` for all agents: what the model
-// calls of one agent, kind, model, day or hour used, or all of them. Its names
-// are promises.
-type UsageLine struct {
-	// Type is what the query's By is, or total.
-	Type  string            `json:"type"`
-	Agent *messages.AgentID `json:"agent,omitempty"`
-	Kind  string            `json:"kind,omitempty"`
-	Model string            `json:"model,omitempty"`
-	// From is when a day or hour begins.
-	From time.Time `json:"from,omitzero"`
-	// Failed is how many of Calls failed.
-	Failed int `json:"failed,omitempty"`
-	projections.Used
-}
-
 // By lists what usage can be summed by.
 var By = []string{"agent", "kind", "model", "day", "hour"}
 
@@ -45,15 +29,15 @@ var By = []string{"agent", "kind", "model", "day", "hour"}
 // they hold.
 var keys = map[string]struct {
 	columns string
-	line    func(l *UsageLine, tenant string, at position)
+	line    func(l *projections.UsageSum, tenant string, at position)
 }{
-	"agent": {`a.kind, a.key, 0`, func(l *UsageLine, tenant string, at position) {
+	"agent": {`a.kind, a.key, 0`, func(l *projections.UsageSum, tenant string, at position) {
 		l.Agent = &messages.AgentID{Tenant: tenant, Kind: at.Kind, Key: at.Key}
 	}},
-	"kind":  {`u.kind, '', 0`, func(l *UsageLine, _ string, at position) { l.Kind = at.Kind }},
-	"model": {`u.model, '', 0`, func(l *UsageLine, _ string, at position) { l.Model = at.Kind }},
-	"day":   {`'', '', u.hour / 24`, func(l *UsageLine, _ string, at position) { l.From = time.Unix(at.At*24*3600, 0).UTC() }},
-	"hour":  {`'', '', u.hour`, func(l *UsageLine, _ string, at position) { l.From = time.Unix(at.At*3600, 0).UTC() }},
+	"kind":  {`u.kind, '', 0`, func(l *projections.UsageSum, _ string, at position) { l.Kind = at.Kind }},
+	"model": {`u.model, '', 0`, func(l *projections.UsageSum, _ string, at position) { l.Model = at.Kind }},
+	"day":   {`'', '', u.hour / 24`, func(l *projections.UsageSum, _ string, at position) { l.From = time.Unix(at.At*24*3600, 0).UTC() }},
+	"hour":  {`'', '', u.hour`, func(l *projections.UsageSum, _ string, at position) { l.From = time.Unix(at.At*3600, 0).UTC() }},
 }
 
 // sums are the columns of what was used, summed; a cost in two parts, so that
@@ -142,7 +126,7 @@ func sum(r *sql.Rows, q UsageQuery) (Row, error) {
 	if err := r.Scan(scan...); err != nil {
 		return Row{}, err
 	}
-	l := UsageLine{Type: q.By, Failed: int(n[1].Int64), Used: projections.Used{
+	l := projections.UsageSum{Type: q.By, Failed: int(n[1].Int64), Used: projections.Used{
 		Calls: int(n[0].Int64), Lost: int(n[2].Int64),
 		Usage: messages.Usage{Input: int(n[3].Int64), Output: int(n[4].Int64), Cached: int(n[5].Int64), Reasoning: int(n[6].Int64)},
 		Cost:  wholeCost(n[7].Int64, n[8].Int64),

@@ -29,7 +29,7 @@ var rooms = []room{
 	{"actors/turn/turntest", []string{"messages", "projections", "actors/turn"}, "a story needs nothing but the machine that it drives"},
 	{"actors/...", below, "arrows point down: an actor does not know the node it lives on"},
 
-	{"cluster/client", []string{"messages"}, "a service that only sends and reads must not link the runtime"},
+	{"cluster/client", []string{"messages", "projections"}, "a service that only sends and reads shares the types of views, and must not link the runtime"},
 	{"cluster/gateway/...", with(below, "cluster/gateway/...", "cluster/client", "cluster/member/...", "cluster/lease/...", "cluster/transport/...", "cluster/inbox/..."),
 		"the doors do not know how a node is put together"},
 	{"cluster/clustertest/...", with(below, "cluster/..."), "tests put whole nodes together"},

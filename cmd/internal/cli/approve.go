@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // decisionFlags say more of a person's decision about a call.
@@ -127,11 +126,10 @@ func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlag
 // empty turn is whichever the call waits in, or did last.
 func (a *app) asked(ctx context.Context, cl *client.Client, agent string, call messages.CallID, turn messages.TurnID) (found messages.Approval, err error) {
 	var elsewhere messages.TurnID
-	for line, err := range cl.Query(ctx, agent, messages.Query{View: "approvals"}) {
-		if err != nil {
+	for p, err := range cl.Approvals(ctx, agent) {
+		switch {
+		case err != nil:
 			return found, err
-		}
-		switch p := raw[messages.Approval](line); {
 		case p.Call != call:
 		case turn == "" || turn == p.Turn:
 			return p, nil
@@ -154,20 +152,10 @@ const lookedBack = 1000
 
 // lately is a call that was asked about not long ago; empty if there is none.
 func lately(ctx context.Context, cl *client.Client, agent string, call messages.CallID, turn messages.TurnID) (found messages.Approval, err error) {
-	q := messages.Query{View: "events", Limit: lookedBack}
-	for line, err := range cl.Query(ctx, agent, messages.Query{View: "show"}) {
+	for ev, err := range cl.Events(ctx, agent, client.Only(messages.Query{Tail: lookedBack})) {
 		if err != nil {
 			return found, err
 		}
-		if n := raw[projections.AgentStatus](line).Events; n > lookedBack {
-			q.From = n - lookedBack + 1
-		}
-	}
-	for line, err := range cl.Query(ctx, agent, q) {
-		if err != nil {
-			return found, err
-		}
-		ev := raw[projections.EventJSON](line)
 		if ev.Type != (messages.ApprovalRequested{}).EventType() {
 			continue
 		}

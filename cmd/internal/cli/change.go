@@ -112,11 +112,10 @@ func settledBelow(ctx context.Context, cl *client.Client, agent string, answer m
 	ctx, cancel := context.WithTimeout(ctx, heeding)
 	defer cancel()
 	decision := ""
-	for line, err := range cl.Query(ctx, agent, messages.Query{View: "events", From: answer.N, Follow: true}) {
-		if err != nil {
+	for ev, err := range cl.Events(ctx, agent, client.Only(messages.Query{From: answer.N, Follow: true})) {
+		switch {
+		case err != nil:
 			return nil // the decision stands
-		}
-		switch ev := raw[projections.EventJSON](line); {
 		case ev.N == answer.N:
 			decision = raw[messages.ChildDecided](ev.Data).ID
 		case ev.Type == (messages.ChildSettled{}).EventType():

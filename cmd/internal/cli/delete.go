@@ -69,7 +69,7 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		return a.deleteTree(ctx, cl, agent, f, asks)
 	}
 	if f.dryRun || asks {
-		held, err := inventory(ctx, cl, agent)
+		held, err := cl.Inventory(ctx, agent)
 		if err != nil {
 			return err
 		}
@@ -99,16 +99,6 @@ func (a *app) deleteTree(ctx context.Context, cl *client.Client, agent string, f
 		}
 	}
 	return tree.fell(ctx, agent, 0)
-}
-
-func inventory(ctx context.Context, cl *client.Client, agent string) (held messages.Inventory, err error) {
-	for line, err := range cl.Query(ctx, agent, messages.Query{View: "inventory"}) {
-		if err != nil {
-			return held, err
-		}
-		held = raw[messages.Inventory](line)
-	}
-	return held, nil
 }
 
 // tellInventory says what a delete would remove.

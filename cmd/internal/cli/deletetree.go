@@ -32,7 +32,7 @@ type branch struct {
 
 // look finds an agent and its children: all that it had as of event held.Last.
 func (f *felling) look(ctx context.Context, agent string) (b branch, err error) {
-	b.held, err = inventory(ctx, f.client, agent)
+	b.held, err = f.client.Inventory(ctx, agent)
 	if err != nil {
 		b.gone = messages.AsError(err).Code == messages.NotFound
 		return b, err
@@ -48,11 +48,11 @@ func (f *felling) look(ctx context.Context, agent string) (b branch, err error) 
 		}
 		return b, nil
 	}
-	for line, err := range f.client.Query(ctx, agent, messages.Query{View: "children"}) {
+	for child, err := range f.client.Children(ctx, agent) {
 		if err != nil {
 			return b, err
 		}
-		b.children = append(b.children, raw[projections.Child](line))
+		b.children = append(b.children, child)
 	}
 	return b, nil
 }
@@ -137,12 +137,9 @@ func (f *felling) still(ctx context.Context, agent string, b branch) (bool, erro
 	if b.held.Damaged != "" {
 		return true, nil
 	}
-	var s projections.AgentStatus
-	for line, err := range f.client.Query(ctx, agent, messages.Query{View: "show"}) {
-		if err != nil {
-			return false, err
-		}
-		s = raw[projections.AgentStatus](line)
+	s, err := f.client.Show(ctx, agent)
+	if err != nil {
+		return false, err
 	}
 	if s.Phase != messages.PhaseIdle {
 		_, err := f.client.Do(ctx, agent, messages.Clear{Reason: f.command.Reason})
@@ -155,7 +152,7 @@ func (f *felling) still(ctx context.Context, agent string, b branch) (bool, erro
 		if child.Status != projections.ChildStopping {
 			continue
 		}
-		for _, err := range f.client.Query(ctx, agent, messages.Query{View: "events", From: b.held.Last + 1, Follow: true}) {
+		for _, err := range f.client.Events(ctx, agent, client.Only(messages.Query{From: b.held.Last + 1, Follow: true})) {
 			if err != nil {
 				return false, fmt.Errorf("%s waits for %s to stop: %w", agent, child.Agent, err)
 			}

@@ -60,17 +60,16 @@ func (a *app) runLetters(ctx context.Context, tenant string) error {
 }
 
 func (a *app) runLetter(ctx context.Context, tenant, arg string) error {
-	return a.findLetter(ctx, tenant, arg, func(_ context.Context, _ *client.Client, line json.RawMessage, l messages.DeadLetter) error {
+	return a.findLetter(ctx, tenant, arg, func(_ context.Context, _ *client.Client, l messages.DeadLetter) error {
 		if a.json() {
-			a.printf("%s\n", line)
-			return nil
+			return a.object(l)
 		}
 		return a.letter(l)
 	})
 }
 
 func (a *app) retryLetter(ctx context.Context, tenant, arg string) error {
-	return a.findLetter(ctx, tenant, arg, func(ctx context.Context, cl *client.Client, _ json.RawMessage, l messages.DeadLetter) error {
+	return a.findLetter(ctx, tenant, arg, func(ctx context.Context, cl *client.Client, l messages.DeadLetter) error {
 		if err := cl.Resend(ctx, l); err != nil {
 			return err
 		}
@@ -80,7 +79,7 @@ func (a *app) retryLetter(ctx context.Context, tenant, arg string) error {
 }
 
 // findLetter gives the dead letter of a number to do.
-func (a *app) findLetter(ctx context.Context, tenant, arg string, do func(context.Context, *client.Client, json.RawMessage, messages.DeadLetter) error) error {
+func (a *app) findLetter(ctx context.Context, tenant, arg string, do func(context.Context, *client.Client, messages.DeadLetter) error) error {
 	seq, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || seq == 0 {
 		return usage("dead letter %q: write its number, as dlq ls shows it", arg)
@@ -93,12 +92,12 @@ func (a *app) findLetter(ctx context.Context, tenant, arg string, do func(contex
 		return err
 	}
 	defer closes()
-	for line, err := range cl.QueryTenant(ctx, tenant, messages.Query{View: "dlq", From: messages.EventNumber(seq), Limit: 1}) {
+	for l, err := range cl.DeadLetters(ctx, tenant, client.Only(messages.Query{From: messages.EventNumber(seq), Limit: 1})) {
 		if err != nil {
 			return err
 		}
-		if l := raw[messages.DeadLetter](line); l.Seq == seq {
-			return do(ctx, cl, line, l)
+		if l.Seq == seq {
+			return do(ctx, cl, l)
 		}
 	}
 	return fail("`"+a.started+" dlq ls` lists them", "tenant %s has no dead letter %d", tenant, seq)

@@ -320,11 +320,11 @@ func queued(n uint64, oldest, now time.Time) finding {
 func (a *app) population(ctx context.Context, c *client.Client, tenant string) finding {
 	phases := make(map[string]int)
 	known := 0
-	for line, err := range c.QueryTenant(ctx, tenant, messages.Query{View: "agents"}) {
+	for agent, err := range c.Agents(ctx, tenant) {
 		if err != nil {
 			return a.failed("node", err)
 		}
-		phases[string(raw[projections.Agent](line).Phase)]++
+		phases[string(agent.Phase)]++
 		known++
 	}
 	text := fmt.Sprintf("a node answers; tenant %s has %d agents", tenant, known)
@@ -344,11 +344,11 @@ func (a *app) population(ctx context.Context, c *client.Client, tenant string) f
 func (a *app) deadLetters(ctx context.Context, c *client.Client, tenant string) finding {
 	n, told := 0, 0
 	var newest messages.DeadLetter
-	for line, err := range c.QueryTenant(ctx, tenant, messages.Query{View: "dlq"}) {
+	for l, err := range c.DeadLetters(ctx, tenant) {
 		if err != nil {
 			return a.failed("dead letters", err)
 		}
-		if l := raw[messages.DeadLetter](line); answered(l) {
+		if answered(l) {
 			told++
 		} else {
 			n, newest = n+1, l

@@ -173,14 +173,9 @@ func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, telling)
 	defer cancel()
-	for line, err := range t.client.Query(ctx, t.agent, messages.Query{View: "show"}) {
-		if err != nil {
-			break
-		}
-		return raw[projections.AgentStatus](line), true
-	}
-	t.blind = true
-	return s, false
+	s, err := t.client.Show(ctx, t.agent)
+	t.blind = err != nil
+	return s, err == nil
 }
 
 // now is what a paused turn waits for; false if it goes on. Without a status it

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -204,32 +203,30 @@ func (w *walk) visit(ctx context.Context, l looked) error {
 
 // look asks an agent what it does, what it has used, and whom it asks.
 func (w *walk) look(ctx context.Context, line *treeLine) (children []projections.Child, err error) {
-	agent := line.Agent.String()
-	ask := func(view string, each func(json.RawMessage)) {
-		if err != nil {
-			return
-		}
-		for l, failed := range w.client.Query(ctx, agent, messages.Query{View: view, At: w.at}) {
-			if err = failed; err != nil {
-				return
-			}
-			each(l)
+	agent, at := line.Agent.String(), client.At(w.at)
+	s, err := w.client.Show(ctx, agent, at)
+	line.Phase, line.Turn, line.Events = s.Phase, s.Turn, s.Events
+	for _, own := range s.Waiting {
+		if own.Agent == "" || w.at != 0 {
+			line.Waiting = append(line.Waiting, own)
 		}
 	}
-	ask("show", func(l json.RawMessage) {
-		s := raw[projections.AgentStatus](l)
-		line.Phase, line.Turn, line.Events = s.Phase, s.Turn, s.Events
-		for _, own := range s.Waiting {
-			if own.Agent == "" || w.at != 0 {
-				line.Waiting = append(line.Waiting, own)
-			}
+	if err != nil {
+		return nil, err
+	}
+	for u, err := range w.client.Usage(ctx, agent, at) {
+		if err != nil {
+			return nil, err
 		}
-	})
-	ask("usage", func(l json.RawMessage) {
-		if u := raw[projections.UsageLine](l); u.Type == "total" {
+		if u.Type == "total" {
 			line.Usage, line.Cost = u.Usage, u.Cost
 		}
-	})
-	ask("children", func(l json.RawMessage) { children = append(children, raw[projections.Child](l)) })
-	return children, err
+	}
+	for child, err := range w.client.Children(ctx, agent, at) {
+		if err != nil {
+			return children, err
+		}
+		children = append(children, child)
+	}
+	return children, nil
 }

@@ -84,7 +84,7 @@ func (t *turn) follow(ctx context.Context, in messages.Input) error {
 func (t *turn) somebody(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, telling)
 	defer cancel()
-	for _, err := range t.client.QueryTenant(ctx, messages.DefaultTenant, messages.Query{View: "agents", Limit: 1}) {
+	for _, err := range t.client.Agents(ctx, messages.DefaultTenant, client.Only(messages.Query{Limit: 1})) {
 		var refused *messages.Error
 		if errors.As(err, &refused) && refused.Code == messages.Unavailable && strings.Contains(refused.Message, "no Reprise node") {
 			return err

@@ -86,7 +86,7 @@ func (a *app) runUsageOfAll(ctx context.Context, tenant string, q messages.Query
 	_, err := a.table("OF\tCALLS\tFAILED\tLOST\tINPUT\tCACHED\tOUTPUT\tREASONING\tCOST", func(each func(json.RawMessage) error) error {
 		return a.tenantLines(ctx, tenant, q, each)
 	}, func(line json.RawMessage) string {
-		l := raw[index.UsageLine](line)
+		l := raw[projections.UsageSum](line)
 		of := l.Type
 		switch l.Type {
 		case "agent":

@@ -1,0 +1,23 @@
+package client
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Answer answers an agent's question with a person's words, as its Prompt says
+// and messages.ParseDecision reads them. What came of it is reported by the events
+// that follow, by the same question again, or by a notice: an answer that
+// contradicts what was decided before changes nothing.
+func (c *Client) Answer(ctx context.Context, q Question, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	// No answer comes to the reply subject. With one, a server that brings this to another
+	// account vouches for the header that names the sender.
+	err := c.nc.PublishMsg(&nats.Msg{Subject: q.ReplySubject, Reply: c.nc.NewInbox(), Header: c.named(nats.Header{}), Data: []byte(text)})
+	if err == nil {
+		err = c.nc.FlushWithContext(ctx)
+	}
+	return c.unsent(err)
+}

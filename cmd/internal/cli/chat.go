@@ -115,7 +115,7 @@ func (c *chat) line(ctx context.Context, line string) (quit bool, err error) {
 		c.app.printf("%s", chatHelp)
 		return false, nil
 	case "/history":
-		return false, c.app.runHistory(ctx, c.agent, 0)
+		return false, c.app.runHistory(ctx, c.agent, messages.Query{View: "history"})
 	case "/state":
 		return false, c.app.runState(ctx, c.agent, 0)
 	case "/interrupt":

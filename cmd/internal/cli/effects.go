@@ -31,10 +31,11 @@ tenant, oldest first. The text form cuts long arguments and outputs and says so;
 names and of places in lists have dots between (customer.name=Ann, items.0.sku=x),
 and several must all hold.`,
 		Example: `  reprise effects --tool refund --where order=7
+  reprise effects support/ticket-42 --turn t7
   reprise effects support/ticket-42 --at 120
   reprise effects --outcome unknown --since 24h -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ofAll(cmd, args, []string{"tenant", "kind"}, []string{"at"}); err != nil {
+			if err := ofAll(cmd, args, []string{"tenant", "kind"}, []string{"at", "turn"}); err != nil {
 				return err
 			}
 			if outcome := projections.Outcome(q.Outcome); q.Outcome != "" && !slices.Contains(projections.Outcomes, outcome) {
@@ -49,6 +50,7 @@ and several must all hold.`,
 	callFlags(cmd, &q)
 	cmd.Flags().StringVar(&q.Outcome, "outcome", "", "only calls that are requested, waiting, running, unknown, completed, failed, denied or skipped")
 	limitFlag(cmd, &q)
+	turnFlag(cmd, &q)
 	asOf(cmd, &at)
 	return a.connects(cmd, defaultTimeout)
 }
@@ -56,28 +58,34 @@ and several must all hold.`,
 func (a *app) runEffects(ctx context.Context, tenant string, args []string, q messages.Query) error {
 	rows, err := a.table("AGENT\tEVENT\tAT\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT", a.agentOrTenant(ctx, tenant, args, q), func(line json.RawMessage) string {
 		e := raw[projections.Effect](line)
-		arguments, outcome := projections.Printable(e.Arguments, 80), string(e.Outcome)
+		arguments := projections.Printable(e.Arguments, 80)
 		if e.Flagged != "" {
 			arguments += " (as " + projections.Printable(string(e.Flagged), 64) + " before)"
 		}
-		if e.Kind != "" {
-			outcome += " (" + projections.Printable(string(e.Kind), 40) + ")"
-		}
-		if e.By != "" {
-			outcome += " by " + projections.Printable(string(e.By), 40)
-		}
-		if e.Person != nil {
-			outcome += ", decided by " + personText(e.Person)
-		}
-		if e.Attempt > 1 {
-			outcome += fmt.Sprintf(", %d attempts", e.Attempt)
-		}
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, e.At.UTC().Format(time.DateTime), projections.Printable(e.Tool, 64), arguments, outcome, outputText(e))
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, e.At.UTC().Format(time.DateTime), projections.Printable(e.Tool, 64), arguments, outcomeText(e), outputText(e))
 	})
 	if err == nil && rows == 0 && !a.json() {
 		a.note("no such calls")
 	}
 	return err
+}
+
+// outcomeText is what became of a call, and who decided about it.
+func outcomeText(e projections.Effect) string {
+	outcome := string(e.Outcome)
+	if e.Kind != "" {
+		outcome += " (" + projections.Printable(string(e.Kind), 40) + ")"
+	}
+	if e.By != "" {
+		outcome += " by " + projections.Printable(string(e.By), 40)
+	}
+	if e.Person != nil {
+		outcome += ", decided by " + personText(e.Person)
+	}
+	if e.Attempt > 1 {
+		outcome += fmt.Sprintf(", %d attempts", e.Attempt)
+	}
+	return outcome
 }
 
 // personText is a person in a table; empty for nil. What senders choose stands in quotes
@@ -124,20 +132,33 @@ func (a *app) agentOrTenant(ctx context.Context, tenant string, args []string, q
 
 func (a *app) turns() *cobra.Command {
 	var at uint64
+	var failed bool
+	q := messages.Query{View: "turns", Whole: true}
 	cmd := &cobra.Command{
 		Use: "turns AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "List an agent's turns and how they ended",
+		Short: "List an agent's turns, what was asked and how they ended",
+		Long: "List an agent's turns, what was asked and how they ended. `reprise turn AGENT TURN`\n" +
+			"shows one of them step by step.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runTurns(cmd.Context(), args, messages.Query{View: "turns", At: messages.EventNumber(at)})
+			if err := ofAll(cmd, nil, nil, nil); err != nil {
+				return err
+			}
+			if q.At = messages.EventNumber(at); failed {
+				q.Last = string(projections.Failed)
+			}
+			return a.runTurns(cmd.Context(), args, q)
 		},
 	}
 	asOf(cmd, &at)
+	tailFlag(cmd, &q, "turns")
+	limitFlag(cmd, &q)
+	cmd.Flags().BoolVar(&failed, "failed", false, "only turns that have failed")
 	return a.connects(cmd, defaultTimeout)
 }
 
 func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) error {
-	rows, err := a.table("TURN\tPHASE\tSTARTED\tENDED\tSTEPS\tTOKENS\tCOST\tREASON", a.agentOrTenant(ctx, "", args, q), func(line json.RawMessage) string {
-		t, ended := raw[projections.Turn](line), ""
+	rows, err := a.table("TURN\tPHASE\tSTARTED\tENDED\tSTEPS\tTOKENS\tCOST\tREASON\tQUESTION\tANSWER", a.agentOrTenant(ctx, "", args, q), func(line json.RawMessage) string {
+		t, ended := raw[projections.TurnLine](line), ""
 		if !t.EndedAt.IsZero() {
 			ended = t.EndedAt.UTC().Format(time.DateTime)
 		}
@@ -145,8 +166,8 @@ func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) err
 		if t.Message != "" {
 			reason += ": " + t.Message
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s", projections.Printable(string(t.ID), 64), t.Phase, t.StartedAt.UTC().Format(time.DateTime), ended,
-			t.Steps, t.Usage.Tokens(), t.Cost, projections.Printable(reason, 100))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s", projections.Printable(string(t.ID), 64), t.Phase, t.StartedAt.UTC().Format(time.DateTime), ended,
+			t.Steps, t.Usage.Tokens(), t.Cost, projections.Printable(reason, 100), projections.Printable(t.Question, 60), projections.Printable(t.Answer, 60))
 	})
 	if err == nil && rows == 0 && !a.json() {
 		a.note("no turns")

@@ -26,18 +26,30 @@ func (a *app) events() *cobra.Command {
 		Short: "Show the log of an agent, event by event",
 		Long: `Show the log of an agent, event by event. The text form shortens long data;
 -o json has it whole, one object a line. What is too large for the log itself is
-named by its size and hash, as a blob; --whole puts it back.`,
+named by its size and hash, as a blob; --whole puts it back. --follow begins with the
+newest 20 events, unless --from, --tail or --turn says otherwise.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.From = messages.EventNumber(from)
+			if q.Tail != 0 && (q.From != 0 || q.Turn != "") {
+				return usage("--tail excludes --from and --turn: leave one out")
+			}
+			if q.Follow && q.From == 0 && q.Tail == 0 && q.Turn == "" {
+				q.Tail = followedFrom
+			}
 			return a.runEvents(cmd.Context(), args[0], q)
 		},
 	}
 	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show")
+	tailFlag(cmd, &q, "events")
+	turnFlag(cmd, &q)
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "most events to show (default: all)")
 	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put what is kept as blobs into the events that name them")
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on with what happens, until Ctrl-C")
 	return waitsFor(a.connects(cmd, 0), "an answer, or for more of it; with --follow: how long to follow")
 }
+
+// followedFrom is how many events that have happened --follow shows first.
+const followedFrom = 20
 
 func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) error {
 	if q.Limit < 0 {
@@ -47,8 +59,9 @@ func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) err
 	defer stop()
 	out := bufio.NewWriterSize(a.out, 1<<16)
 	defer func() { _ = out.Flush() }()
+	events := 0
 	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
-		if a.json() {
+		if events++; a.json() {
 			_, _ = out.Write(append(line, '\n'))
 		} else {
 			_, _ = fmt.Fprintln(out, a.eventLine(line))
@@ -60,6 +73,9 @@ func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) err
 	})
 	if ctx.Err() != nil || q.Follow && errors.Is(err, context.DeadlineExceeded) {
 		return nil
+	}
+	if err == nil && events == 0 {
+		return a.noneOf(agent, q)
 	}
 	return err
 }

@@ -125,6 +125,9 @@ func (a *app) advice(refused *messages.Error) string {
 		if strings.Contains(refused.Message, "does not exist") {
 			return "`" + a.started + " ls` lists the agents"
 		}
+		if strings.Contains(refused.Message, "has no turn") {
+			return "`" + a.started + " turns AGENT` lists its turns"
+		}
 	case messages.Busy:
 		return "leave --policy reject out to wait in its queue, or `" + a.started + " interrupt` it"
 	case messages.QueueFull:

@@ -21,7 +21,7 @@ var worded = []string{
 }
 
 // listed is what shows the things that a word of a command's use names.
-var listed = map[string]string{"CALL": "show", "NODE": "nodes", "SHA256": "events", "TOOL": "approvals"}
+var listed = map[string]string{"CALL": "show", "NODE": "nodes", "SHA256": "events", "TOOL": "approvals", "TURN": "turns"}
 
 // refuseUnnamed refuses a name that is empty, before anything is sent: a variable of the
 // shell that is not set.
@@ -58,6 +58,8 @@ func refused(name string, given pflag.Value) error {
 		}
 	case given.Type() != "string" && (value == "0" || value == "0s") && slices.Contains(positives, strings.TrimPrefix(name, "agent-")):
 		return usage("--%s %s: it must be positive, or left out", name, value)
+	case name == "tail" && (value == "0" || strings.HasPrefix(value, "-")):
+		return usage("--tail %s: it must be positive", value)
 	case name == "timeout" && strings.HasPrefix(value, "-"):
 		return usage("--timeout %s: it must be positive, or 0 to wait for ever", value)
 	}

@@ -236,7 +236,7 @@ func data(ev map[string]any) map[string]any {
 // describes, and gives the events from one on.
 func (w *world) until(agent, what string, is func(map[string]any) bool) (seen []map[string]any) {
 	w.t.Helper()
-	cmd := w.command(w.t.Context(), "events", agent, "--follow", "-o", "json")
+	cmd := w.command(w.t.Context(), "events", agent, "--follow", "--from", "1", "-o", "json")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)

@@ -19,26 +19,35 @@ func asOf(cmd *cobra.Command, at *uint64) {
 
 func (a *app) history() *cobra.Command {
 	var at uint64
+	q := messages.Query{View: "history"}
 	cmd := &cobra.Command{
 		Use: "history AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show what a model sees of an agent's past",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runHistory(cmd.Context(), args[0], messages.EventNumber(at))
+			q.At = messages.EventNumber(at)
+			return a.runHistory(cmd.Context(), args[0], q)
 		},
 	}
 	asOf(cmd, &at)
+	turnFlag(cmd, &q)
+	tailFlag(cmd, &q, "items")
 	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runHistory(ctx context.Context, agent string, at messages.EventNumber) error {
-	return a.lines(ctx, agent, messages.Query{View: "history", At: at}, func(line json.RawMessage) (bool, error) {
-		if a.json() {
+func (a *app) runHistory(ctx context.Context, agent string, q messages.Query) error {
+	items := 0
+	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
+		if items++; a.json() {
 			a.printf("%s\n", line)
 		} else {
 			a.item(raw[projections.HistoryItem](line))
 		}
 		return true, nil
 	})
+	if err == nil && items == 0 {
+		return a.noneOf(agent, q)
+	}
+	return err
 }
 
 // item prints an item of history for a person.

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,7 @@ func TestLook(t *testing.T) {
 
 	lookHistory(t, w)
 	lookState(t, w)
+	lookTurn(t, w)
 
 	wantKeys(t, w.run("show", "assistant/main", "-o", "json").exits(0).objects()[0], "agent", "phase", "events", "epoch", "owner", "updated", "queue", "waiting")
 	w.run("show", "assistant/main").exits(0, "idle", "assistant/main")
@@ -57,6 +59,55 @@ func lookHistory(t *testing.T, w *world) {
 		t.Errorf("history at 5: %v", r)
 	}
 	w.run("history", "assistant/main", "--at", "5000").exits(1, "no event 5000")
+}
+
+func lookTurn(t *testing.T, w *world) {
+	w.run("turns", "assistant/main").exits(0, "t4", "completed", "QUESTION", "17 times 3?", "17 times 3 is 51.")
+	w.run("turns", "assistant/main", "--failed").exits(0, "no turns")
+	w.run("turns", "assistant/main", "--tail", "1", "--limit", "1", "-o", "json").exits(0, `"turn":"t4"`, `"question":"What is 17 times 3?"`)
+	w.run("turn", "assistant/main", "t4").exits(0, "completed", "What is 17 times 3?", "step 1", "demo/demo", `calculator({"expression":"17 * 3"}): completed`, "51", "step 2", "17 times 3 is 51.", "2 steps")
+	o := w.run("turn", "assistant/main", "t4", "-o", "json").exits(0).objects()
+	if len(o) != 1 {
+		t.Fatalf("turn: got %d objects, want 1", len(o))
+	}
+	wantKeys(t, o[0], "agent", "turn", "inputs", "phase", "started", "started_at", "ended", "ended_at", "steps", "limits", "usage", "asked", "done", "output")
+	w.run("turn", "assistant/main", "t5").exits(1, "has no turn t5", "turns AGENT")
+	w.run("turn", "assistant/main", "").exits(2, "TURN is empty")
+
+	numbers := func(args ...string) (text string) {
+		for _, o := range w.run(append(args, "assistant/main", "-o", "json")...).exits(0).objects() {
+			text += fmt.Sprint(o["n"], " ")
+		}
+		return text
+	}
+	for want, got := range map[string]string{
+		"13 14 ":                  numbers("events", "--tail", "2"),
+		"3 4 5 6 7 8 9 10 11 12 ": numbers("events", "--turn", "t4"),
+		"11 ":                     numbers("history", "--tail", "1"),
+		"4 6 9 11 ":               numbers("history", "--turn", "t4"),
+		"3 4 5 6 7 8 9 10 11 12":  strings.TrimSpace(numbers("replay", "--turn", "t4")),
+		"7 ":                      numbers("effects", "--turn", "t4"),
+	} {
+		if got != want {
+			t.Errorf("got events %q, want %q", got, want)
+		}
+	}
+	for _, view := range []string{"events", "history", "replay"} {
+		w.run(view, "assistant/main", "--turn", "t5").exits(1, `nothing of turn "t5"`)
+	}
+	w.run("effects", "assistant/main", "--turn", "t5").exits(0, "no such calls")
+	w.run("effects", "--turn", "t5").exits(2, "name the agent")
+	w.run("events", "assistant/main", "--tail", "0").exits(2, "must be positive")
+	w.run("events", "assistant/main", "--tail", "1", "--from", "2").exits(2, "from", "tail")
+
+	if got := numbers("events", "--follow", "--limit", "1"); got != "1 " {
+		t.Errorf("events --follow of 14 events: got %q first, want 1", got)
+	}
+	w.run("ask", "assistant/main", "What is 5 times 3?").exits(0)
+	all := len(w.run("events", "assistant/main", "-o", "json").exits(0).objects())
+	if got := numbers("events", "--follow", "--limit", "1"); got != fmt.Sprint(all-19, " ") {
+		t.Errorf("events --follow of %d events: got %q first, want the newest 20", all, got)
+	}
 }
 
 func lookState(t *testing.T, w *world) {

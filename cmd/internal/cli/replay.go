@@ -13,7 +13,7 @@ import (
 
 func (a *app) replay() *cobra.Command {
 	var from, at uint64
-	var whole bool
+	q := messages.Query{View: "replay"}
 	cmd := &cobra.Command{
 		Use: "replay AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Walk through an agent's log and show what each event changed",
@@ -21,13 +21,14 @@ func (a *app) replay() *cobra.Command {
 state, turns and queue. Nothing is run and nothing is written. What is too large for
 the log itself is named by its size and hash, as a blob; --whole puts it back.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := messages.Query{View: "replay", From: messages.EventNumber(from), At: messages.EventNumber(at), Whole: whole}
+			q.From, q.At = messages.EventNumber(from), messages.EventNumber(at)
 			return a.runReplay(cmd.Context(), args[0], q)
 		},
 	}
 	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show; those before it are replayed in silence")
 	cmd.Flags().Uint64Var(&at, "at", 0, "last event to replay (default: the newest)")
-	cmd.Flags().BoolVar(&whole, "whole", false, "put what is kept as blobs into the events that name them")
+	turnFlag(cmd, &q)
+	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put what is kept as blobs into the events that name them")
 	return a.connects(cmd, 0)
 }
 
@@ -38,7 +39,9 @@ func (a *app) runReplay(ctx context.Context, agent string, q messages.Query) err
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	out := bufio.NewWriterSize(a.out, 1<<16)
+	changes := 0
 	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
+		changes++
 		change := raw[projections.Change](line)
 		if !a.json() {
 			return true, change.WriteText(out)
@@ -51,6 +54,9 @@ func (a *app) runReplay(ctx context.Context, agent string, q messages.Query) err
 	})
 	if flushed := out.Flush(); err == nil {
 		err = flushed
+	}
+	if err == nil && changes == 0 {
+		return a.noneOf(agent, q)
 	}
 	return err
 }

@@ -268,7 +268,7 @@ func (g *Gateway) firstEvent(a messages.AgentID, q messages.Query) (messages.Eve
 	case q.Turn != "":
 		return 0, messages.Refuse(messages.BadInput, "the view events takes tail or turn, not both")
 	}
-	tail, err := g.Log.Tail(g.ctx, a)
+	tail, err := g.Log.Head(g.ctx, a)
 	return max(firstOf(q, int(tail.Last)), 1), err
 }
 

@@ -94,6 +94,11 @@ func parse(name string, data []byte) (file, error) {
 	return f, nil
 }
 
+// example reports whether the file holds examples for users.
+func (f file) example() bool {
+	return f.test && strings.HasPrefix(f.name[strings.LastIndex(f.name, "/")+1:], "example")
+}
+
 // calls says whether the file mentions name, such as time.Sleep, in its code.
 func (f file) calls(name string) bool {
 	pkg, fn, _ := strings.Cut(name, ".")

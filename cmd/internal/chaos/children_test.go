@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -13,18 +12,13 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // readChildren reads the logs of all agents that work for others, and enters
 // their tasks as what was sent.
 func (e *evidence) readChildren(ctx context.Context, c *client.Client) error {
 	for _, tenant := range tenants {
-		for line, err := range c.QueryTenant(ctx, tenant, messages.Query{View: "agents", Deleted: true}) {
-			var row projections.Agent
-			if err == nil {
-				err = json.Unmarshal(line, &row)
-			}
+		for row, err := range c.Agents(ctx, tenant, client.Only(messages.Query{Deleted: true})) {
 			if err != nil {
 				return fmt.Errorf("agents of %s: %w", tenant, err)
 			}

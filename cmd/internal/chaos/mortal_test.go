@@ -17,7 +17,6 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // mortals is how many agents are deleted again and again, each followed by one
@@ -162,18 +161,13 @@ var errUnburied = errors.New("it is not gone yet")
 func (m *mortal) buried() error {
 	for range 10 * patience {
 		_, err := m.w.insist(func(d *door) error {
-			for line, err := range d.client.Query(d.ctx, m.agent, messages.Query{View: "show"}) {
-				var s projections.AgentStatus
-				if err == nil {
-					err = json.Unmarshal(line, &s)
-				}
-				if err != nil {
-					return err
-				}
-				if s.Deleted != nil && s.Deleted.N > m.tombstone { // a server that has just come to lead may show the life before
-					m.tombstone = s.Deleted.N
-					return nil
-				}
+			s, err := d.client.Show(d.ctx, m.agent)
+			if err != nil {
+				return err
+			}
+			if s.Deleted != nil && s.Deleted.N > m.tombstone { // a server that has just come to lead may show the life before
+				m.tombstone = s.Deleted.N
+				return nil
 			}
 			return &messages.Error{Code: messages.Conflict, Message: errUnburied.Error()}
 		})

@@ -88,11 +88,7 @@ func (w *world) read(c *client.Client) (*evidence, error) {
 		return nil, err
 	}
 	for _, tenant := range tenants {
-		for line, err := range c.QueryTenant(w.ctx, tenant, messages.Query{View: "dlq"}) {
-			var l messages.DeadLetter
-			if err == nil {
-				err = json.Unmarshal(line, &l)
-			}
+		for l, err := range c.DeadLetters(w.ctx, tenant) {
 			var body struct{ ID string }
 			if err == nil {
 				err = json.Unmarshal([]byte(l.Body), &body)

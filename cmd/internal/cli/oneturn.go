@@ -21,8 +21,9 @@ func (a *app) turn() *cobra.Command {
 		Short: "Show one turn: input, model calls, tool calls, answer and cost",
 		Long: `Show one turn: what was asked, step by step the model calls with what the model said,
 its tool calls with arguments, result and who decided, when it waited for a person,
-the answer, and what it cost. -o json is one object. ` + "`reprise turns AGENT`" + ` lists the
-turns; the commands events, history, effects and replay take --turn, too.`,
+the answer, and what it cost. Long results are cut; ` + "`reprise history AGENT --turn TURN`" + `
+has them whole. -o json is one object: a line of ` + "`reprise turns`" + ` with asked (the inputs),
+done (the steps), pauses and output.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := messages.Query{View: "turn", Turn: messages.TurnID(args[1]), At: messages.EventNumber(at)}
 			return a.runTurn(cmd.Context(), args[0], q)

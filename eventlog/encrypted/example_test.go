@@ -26,7 +26,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	stored := memlog.New()
-	events := encrypted.New(stored, keys)
+	events := encrypted.New(stored.Store(), stored, keys)
 	blob, err := events.PutBlob(ctx, ann, strings.NewReader("her address"))
 	if err != nil {
 		log.Fatal(err)

@@ -28,9 +28,9 @@ func ExampleNew() {
 	}
 
 	events := memlog.New()
-	tail, err := events.Append(ctx, eventlog.Entry{Agent: ann, Frame: frame, Bytes: body, Summary: eventlog.Summary{Phase: eventlog.Idle}})
+	tail, err := events.Append(ctx, eventlog.Entry{Agent: ann, Frame: frame, Bytes: body, Summary: eventlog.Summary{Phase: messages.PhaseIdle}})
 	fmt.Println(tail.Last, err)
-	for rec, err := range events.Read(ctx, ann, 1) {
+	for rec, err := range events.Read(ctx, ann, eventlog.Range{}) {
 		fmt.Println(rec.Frame.ID, len(rec.Frame.Events), err)
 	}
 
@@ -39,7 +39,7 @@ func ExampleNew() {
 	if body, err = messages.EncodeFrame(ann, &other); err != nil {
 		log.Fatal(err)
 	}
-	_, err = events.Append(ctx, eventlog.Entry{Agent: ann, Frame: &other, Bytes: body, Summary: eventlog.Summary{Phase: eventlog.Idle}})
+	_, err = events.Append(ctx, eventlog.Entry{Agent: ann, Frame: &other, Bytes: body, Summary: eventlog.Summary{Phase: messages.PhaseIdle}})
 	var conflict *eventlog.ConflictError
 	fmt.Println(errors.As(err, &conflict))
 	// Output:

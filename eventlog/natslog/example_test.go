@@ -41,7 +41,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	tail, err := events.Tail(ctx, ann)
+	tail, err := events.Head(ctx, ann)
 	fmt.Println(tail.Last, err)
 	// Output: 0 <nil>
 }

@@ -82,6 +82,8 @@ var homes = []home{
 		"a library does not parse command lines"},
 	{"github.com/peterh/liner", []string{"cmd/internal/cli/..."}, nil,
 		"a library does not read terminals"},
+	{"golang.org/x/term", []string{"cmd/internal/cli/..."}, nil,
+		"a library does not read terminals"},
 	{"github.com/goccy/go-yaml", []string{"cmd/internal/config"}, nil,
 		"one place reads files that people write"},
 	{"github.com/anishathalye/porcupine", nil, []string{"cmd/internal/chaos"},

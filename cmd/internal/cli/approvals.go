@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,10 +70,10 @@ func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) e
 			arguments += " (as " + projections.Printable(string(p.Flagged), 64) + " before)"
 		}
 		if !p.ExpiresAt.IsZero() {
-			expires = p.ExpiresAt.UTC().Format(time.DateTime)
+			expires = a.age(p.ExpiresAt)
 		}
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Agent, projections.Printable(string(p.Turn), 64),
-			projections.Printable(string(p.Call), 0), projections.Printable(p.Tool, 64), arguments, p.At.UTC().Format(time.DateTime), expires)
+			projections.Printable(string(p.Call), 0), projections.Printable(p.Tool, 64), arguments, a.age(p.At), expires)
 	})
 	switch {
 	case err != nil || a.json():
@@ -108,7 +106,7 @@ func (a *app) runRemembered(ctx context.Context, agent string, at messages.Event
 	}, func(line json.RawMessage) string {
 		r := raw[messages.Remembered](line)
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),
-			r.At.UTC().Format(time.DateTime), personText(r.Person), projections.Printable(r.Reason, 160))
+			a.time(r.At), personText(r.Person), projections.Printable(r.Reason, 160))
 	})
 	switch {
 	case err != nil || a.json():
@@ -118,26 +116,4 @@ func (a *app) runRemembered(ctx context.Context, agent string, at messages.Event
 		a.note("`%s approvals forget %s TOOL` has its calls asked about again", a.started, agent)
 	}
 	return err
-}
-
-// table prints lines below a head, or as they are with -o json, and counts
-// them. row is a line's cells.
-func (a *app) table(head string, lines func(each func(json.RawMessage) error) error, row func(json.RawMessage) string) (rows int, err error) {
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	err = lines(func(line json.RawMessage) error {
-		rows++
-		if a.json() {
-			a.printf("%s\n", line)
-			return nil
-		}
-		if rows == 1 {
-			_, _ = fmt.Fprintln(table, head)
-		}
-		_, _ = fmt.Fprintln(table, row(line))
-		return nil
-	})
-	if flushed := table.Flush(); err == nil {
-		err = flushed
-	}
-	return rows, err
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -40,7 +41,10 @@ type app struct {
 	// output is text or json.
 	output  string
 	verbose bool
-	logging logging
+	// utc has times in UTC and wide has tables whole, also on a terminal.
+	utc, wide bool
+	noPager   bool
+	logging   logging
 	// running says that the command line was understood.
 	running bool
 	// command is the name of the command, empty if none was found.
@@ -100,6 +104,9 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "form of the output: text or json")
+	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "times in UTC: what is shown on a terminal (elsewhere it is always), and what is written without a zone")
+	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "whole tables on a terminal, with times in place of ages; wider than it if need be")
+	root.PersistentFlags().BoolVar(&a.noPager, "no-pager", false, "do not show long output by $PAGER on a terminal")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run a node:"},
 		&cobra.Group{ID: groupTalk, Title: "Talk to an agent:"},
@@ -110,6 +117,14 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 		&cobra.Group{ID: groupCheck, Title: "Check and measure:"},
 	)
 	root.AddCommand(a.commands()...)
+	for _, cmd := range root.Commands() {
+		if slices.Contains(lists, cmd.Name()) {
+			a.watched(cmd)
+		}
+		if slices.Contains(lists, cmd.Name()) || slices.Contains(texts, cmd.Name()) {
+			a.paged(cmd)
+		}
+	}
 	return root
 }
 

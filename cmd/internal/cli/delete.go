@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -178,6 +177,6 @@ func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c 
 }
 
 // endText says when and why an agent was deleted.
-func endText(end *projections.Deletion) string {
-	return fmt.Sprintf("at %s, event %d", end.At.UTC().Format(time.DateTime), end.N) + because(end.Reason)
+func (a *app) endText(end *projections.Deletion) string {
+	return fmt.Sprintf("at %s, event %d", a.time(end.At), end.N) + because(end.Reason)
 }

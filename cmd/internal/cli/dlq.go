@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +49,7 @@ func (a *app) runLetters(ctx context.Context, tenant string) error {
 		return a.tenantLines(ctx, tenant, messages.Query{View: "dlq"}, each)
 	}, func(line json.RawMessage) string {
 		l := raw[messages.DeadLetter](line)
-		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", l.Seq, l.Received.UTC().Format(time.DateTime),
+		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", l.Seq, a.age(l.Received),
 			projections.Printable(l.Code, 40), projections.Printable(l.Subject, 80), projections.Printable(l.Reason, 160))
 	})
 	if err == nil && rows == 0 && !a.json() {
@@ -104,9 +103,9 @@ func (a *app) findLetter(ctx context.Context, tenant, arg string, do func(contex
 }
 
 func (a *app) letter(l messages.DeadLetter) error {
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	var rows [][2]string
 	row := func(name, value string) {
-		_, _ = fmt.Fprintf(table, "%s\t%s\n", projections.Printable(name, 80), projections.Printable(value, 1000))
+		rows = append(rows, [2]string{projections.Printable(name, 80), projections.Printable(value, 1000)})
 	}
 	row("subject", l.Subject)
 	row("received", l.Received.UTC().Format(time.RFC3339Nano))
@@ -123,9 +122,7 @@ func (a *app) letter(l messages.DeadLetter) error {
 		row("header "+name, strings.Join(l.Headers[name], ", "))
 	}
 	row("size", fmt.Sprintf("%d bytes", l.Size))
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	a.fields(rows)
 	if l.Base64 != nil {
 		a.printf("\n%q\n", l.Base64)
 		return nil

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +61,7 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 		if e.Flagged != "" {
 			arguments += " (as " + projections.Printable(string(e.Flagged), 64) + " before)"
 		}
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, e.At.UTC().Format(time.DateTime), projections.Printable(e.Tool, 64), arguments, outcomeText(e), outputText(e))
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, a.age(e.At), projections.Printable(e.Tool, 64), arguments, outcomeText(e), outputText(e))
 	})
 	if err == nil && rows == 0 && !a.json() {
 		a.note("no such calls")
@@ -158,15 +157,12 @@ func (a *app) turns() *cobra.Command {
 
 func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) error {
 	rows, err := a.table("TURN\tPHASE\tSTARTED\tENDED\tSTEPS\tTOKENS\tCOST\tREASON\tQUESTION\tANSWER", a.agentOrTenant(ctx, "", args, q), func(line json.RawMessage) string {
-		t, ended := raw[projections.TurnLine](line), ""
-		if !t.EndedAt.IsZero() {
-			ended = t.EndedAt.UTC().Format(time.DateTime)
-		}
+		t := raw[projections.TurnLine](line)
 		reason := cmp.Or(string(t.Kind), t.Reason, t.Finish)
 		if t.Message != "" {
 			reason += ": " + t.Message
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s", projections.Printable(string(t.ID), 64), t.Phase, t.StartedAt.UTC().Format(time.DateTime), ended,
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s", projections.Printable(string(t.ID), 64), t.Phase, a.age(t.StartedAt), a.age(t.EndedAt),
 			t.Steps, t.Usage.Tokens(), t.Cost, projections.Printable(reason, 100), projections.Printable(t.Question, 60), projections.Printable(t.Answer, 60))
 	})
 	if err == nil && rows == 0 && !a.json() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,13 +30,10 @@ func (a *app) runIndex(ctx context.Context) error {
 	_, err := a.table("SHARD\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST", func(each func(json.RawMessage) error) error {
 		return a.storeLines(ctx, messages.Query{View: "index"}, each)
 	}, func(line json.RawMessage) string {
-		p, newest := raw[gateway.IndexPosition](line), ""
-		if !p.Stored.IsZero() {
-			newest = p.Stored.UTC().Format(time.DateTime)
-		}
+		p := raw[gateway.IndexPosition](line)
 		all.Node, all.File = p.Node, p.File
 		all.Behind, all.Unreadable = all.Behind+p.Behind, all.Unreadable+p.Unreadable
-		return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Shard, p.Position, p.End, p.Behind, p.Unreadable, newest)
+		return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Shard, p.Position, p.End, p.Behind, p.Unreadable, a.age(p.Stored))
 	})
 	if err == nil && !a.json() {
 		where := "file " + projections.Printable(all.File, 400)

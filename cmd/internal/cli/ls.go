@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +60,7 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 			waiting = strconv.Itoa(row.Waiting)
 		}
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64),
-			projections.Printable(last, 64), waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
+			projections.Printable(last, 64), waiting, row.Events, a.age(row.Updated))
 	})
 	if err == nil && rows == 0 && !a.json() {
 		if q.Kind != "" || q.Phase != "" || q.Last != "" || !q.Since.IsZero() {

@@ -75,23 +75,6 @@ func stateOf(n gateway.NodeRow) string {
 	return "ready"
 }
 
-// since is how long ago a time was, in one or two units.
-func since(at, now time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	switch d := now.Sub(at); {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	}
-}
-
 // storeLines gives each line of a view of the whole store to each.
 func (a *app) storeLines(ctx context.Context, q messages.Query, each func(json.RawMessage) error) error {
 	c, p, done, err := a.reader(ctx, false)

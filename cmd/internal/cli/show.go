@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,9 +42,9 @@ const shownInputs = 10
 
 // status prints an agent's status for a person.
 func (a *app) status(s projections.AgentStatus) error {
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	var rows [][2]string
 	row := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintf(table, "%s\t%s\n", name, projections.Printable(fmt.Sprintf(format, args...), 400))
+		rows = append(rows, [2]string{name, projections.Printable(fmt.Sprintf(format, args...), 400)})
 	}
 	agent := s.Agent.Agent.String()
 	row("agent", "%s", agent)
@@ -54,15 +53,15 @@ func (a *app) status(s projections.AgentStatus) error {
 		row("turn", "%s", s.Turn)
 	}
 	if t := s.Failed; t != nil {
-		row("last turn", "%s failed (%s) at %s%s", t.Turn, t.Reason, t.At.UTC().Format(time.DateTime), because(t.Message))
+		row("last turn", "%s failed (%s) at %s%s", t.Turn, t.Reason, a.time(t.At), because(t.Message))
 		if s.Turn == "" && s.Deleted == nil {
 			row("", "%s resume %s%s continues it", a.started, agent, limit{scope: messages.ScopeTurn}.raise(t.Reason))
 		}
 	}
 	if end := s.Deleted; end != nil {
-		row("deleted", "%s", endText(end))
+		row("deleted", "%s", a.endText(end))
 	}
-	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format(time.DateTime))
+	row("events", "%d, the newest at %s", s.Events, a.time(s.Updated))
 	row("owner", "%s, epoch %d", s.Owner, s.Epoch)
 	row("queue", "%d", len(s.Queue))
 	some := func(name, which string, ids []string) {
@@ -76,7 +75,7 @@ func (a *app) status(s projections.AgentStatus) error {
 	some("", "queued", s.Queue)
 	some("steered", "steered", s.Steered)
 	if s.Timers > 0 {
-		row("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, s.Next.UTC().Format(time.DateTime), a.started, agent)
+		row("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, a.time(s.Next), a.started, agent)
 	}
 	if s.Parent != nil {
 		row("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
@@ -93,7 +92,7 @@ func (a *app) status(s projections.AgentStatus) error {
 	for _, w := range s.Waiting {
 		row("waits for", "%s", waitText(w))
 		if !w.ExpiresAt.IsZero() {
-			row("", "denied without a decision at %s", w.ExpiresAt.UTC().Format(time.DateTime))
+			row("", "denied without a decision at %s", a.time(w.ExpiresAt))
 		}
 		row("", "%s", a.settle(agent, w))
 	}
@@ -105,7 +104,8 @@ func (a *app) status(s projections.AgentStatus) error {
 		row("waits for", "%s%s", reason, because(what))
 		row("", "%s", do)
 	}
-	return table.Flush()
+	a.fields(rows)
+	return nil
 }
 
 // accountText is what was used of a budget: "3 of 20 steps, 151 tokens".

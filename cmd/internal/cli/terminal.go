@@ -5,25 +5,45 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
-// isTerminal says whether a person may be at the other end of f.
-func isTerminal(f any) bool {
-	file, ok := f.(*os.File)
-	if !ok {
-		return false
+// screen is a writer whose text is shown on a terminal by something else: a pager, or
+// watch.
+type screen struct {
+	io.Writer
+	file *os.File
+}
+
+// terminalOf returns the terminal that f is, or shows its text on; nil: none.
+func terminalOf(f any) *os.File {
+	switch f := f.(type) {
+	case *screen:
+		return f.file
+	case *os.File:
+		if term.IsTerminal(int(f.Fd())) {
+			return f
+		}
 	}
-	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
+	return nil
+}
+
+// isTerminal reports whether a person may be at the other end of f.
+func isTerminal(f any) bool { return terminalOf(f) != nil }
+
+// terminalSize returns the columns and lines of the terminal behind f; 0: it is none, or its
+// size is unknown.
+func terminalSize(f any) (width, height int) {
+	if file := terminalOf(f); file != nil {
+		width, height, _ = term.GetSize(int(file.Fd())) // 0 where it is unknown
 	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+	return width, height
 }
 
 // colour wraps text for a terminal, unless NO_COLOR is set.
 func colour(w io.Writer, code, text string) string {
-	if !isTerminal(w) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if code == "" || !isTerminal(w) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"

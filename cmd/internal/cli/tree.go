@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -85,17 +84,14 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 		return err
 	}
 	defer closes()
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	rows := [][]string{strings.Split("AGENT\tPHASE\tTURN\tINPUT\tOUTPUT\tCOST\tWAITS FOR", "\t")}
 	w := &walk{client: c, at: messages.EventNumber(at), sum: treeSum{Type: "total"}, give: func(line treeLine) error {
 		defer p.wait()
 		if a.json() {
 			return a.object(line)
 		}
-		if line.Depth == 0 {
-			_, _ = fmt.Fprintln(table, "AGENT\tPHASE\tTURN\tINPUT\tOUTPUT\tCOST\tWAITS FOR")
-		}
-		_, err := fmt.Fprintln(table, treeText(line))
-		return err
+		rows = append(rows, strings.Split(treeText(line), "\t"))
+		return nil
 	}}
 	err = w.visits(p, []treeLine{{Type: "agent", Agent: root}})
 	switch {
@@ -103,10 +99,11 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 	case a.json():
 		err = a.object(w.sum)
 	default:
-		_, _ = fmt.Fprintf(table, "%d agents\t\t\t%d\t%d\t%s\t\n", w.sum.Agents, w.sum.Usage.Input, w.sum.Usage.Output, w.sum.Cost)
+		sum := fmt.Sprintf("%d agents\t\t\t%d\t%d\t%s\t", w.sum.Agents, w.sum.Usage.Input, w.sum.Usage.Output, w.sum.Cost)
+		rows = append(rows, strings.Split(sum, "\t"))
 	}
-	if flushed := table.Flush(); err == nil {
-		err = flushed
+	if len(rows) > 1 {
+		a.columns(rows)
 	}
 	if err == nil && w.sum.LeftOut {
 		a.note("there are more agents than the %d shown; ask for the tree of one of them", maxTree)

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// lists are the commands whose output --watch prints again; texts are the others whose
+// output may be longer than a terminal.
+var (
+	lists = []string{"approvals", "effects", "ls", "nodes", "partitions", "show", "timers", "tree", "turns", "usage"}
+	texts = []string{"events", "history", "replay", "state", "turn"}
+)
+
+// paged has cmd show long output by a pager, as git does.
+func (a *app) paged(cmd *cobra.Command) {
+	once := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		goesOn := slices.ContainsFunc([]string{"follow", "watch"}, cmd.Flags().Changed)
+		if a.noPager || goesOn || a.json() || !isTerminal(a.out) || !isTerminal(a.in) {
+			return once(cmd, args)
+		}
+		return a.page(cmd, func() error { return once(cmd, args) })
+	}
+}
+
+// page shows what run writes by $PAGER, or by less. Without either it is written as it is.
+func (a *app) page(cmd *cobra.Command, run func() error) error {
+	words := strings.Fields(cmp.Or(os.Getenv("PAGER"), "less"))
+	if len(words) == 0 || words[0] == "cat" {
+		return run()
+	}
+	pager := exec.Command(words[0], words[1:]...)
+	pager.Stdout, pager.Stderr, pager.Env = a.out, a.err, os.Environ()
+	if os.Getenv("LESS") == "" { // no more than the text if that fits on the screen, and with its colours
+		pager.Env = append(pager.Env, "LESS=FRX")
+	}
+	text, err := pager.StdinPipe()
+	if err != nil || pager.Start() != nil {
+		return run()
+	}
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	ctx, left := context.WithCancel(ctx)
+	defer left()
+	cmd.SetContext(ctx)
+	out, errs := a.out, a.err
+	shown := &screen{untilClosed{text, left}, terminalOf(out)}
+	if a.out = shown; isTerminal(errs) {
+		a.err = shown
+	}
+	err = run()
+	a.out, a.err = out, errs
+	_ = text.Close()
+	_ = pager.Wait() // what it ends with means nothing to the command
+	if ctx.Err() != nil {
+		return nil // whoever left the pager wants no more
+	}
+	return err
+}
+
+// untilClosed is the input of a pager; closed is called when that takes no more.
+type untilClosed struct {
+	io.Writer
+	closed func()
+}
+
+// Write writes to the pager.
+func (u untilClosed) Write(b []byte) (int, error) {
+	n, err := u.Writer.Write(b)
+	if err != nil {
+		u.closed()
+	}
+	return n, err
+}
+
+// watchEvery is how often --watch prints a list.
+const watchEvery = 2 * time.Second
+
+// watched gives cmd the flag --watch.
+func (a *app) watched(cmd *cobra.Command) {
+	var on bool
+	cmd.Flags().BoolVarP(&on, "watch", "w", false, fmt.Sprintf("on a terminal, print it again every %v until Ctrl-C", watchEvery))
+	once := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !on {
+			return once(cmd, args)
+		}
+		if a.json() || !isTerminal(a.out) {
+			return usage("--watch is for a terminal and text: `%s events AGENT --follow -o json` gives programs what happens", a.started)
+		}
+		return a.watch(cmd, func() error { return once(cmd, args) })
+	}
+}
+
+// watch fills the screen with what run writes until Ctrl-C.
+func (a *app) watch(cmd *cobra.Command, run func() error) error {
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	cmd.SetContext(ctx)
+	again := time.NewTicker(watchEvery)
+	defer again.Stop()
+	out, errs := a.out, a.err
+	for {
+		var text bytes.Buffer
+		shown := &screen{&text, terminalOf(out)}
+		a.out, a.err = shown, shown
+		err := run()
+		a.out, a.err = out, errs
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		_, height := terminalSize(out)
+		a.printf("\x1b[H\x1b[2J%s", firstLines(text.String(), height-1))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// firstLines is at most n lines of text, the last of which says if there are more; n below
+// 1: all.
+func firstLines(text string, n int) string {
+	lines := strings.SplitAfter(text, "\n")
+	if more := len(lines) - n; n > 0 && more > 1 {
+		return strings.Join(lines[:n-1], "") + fmt.Sprintf("… and %d more lines\n", more)
+	}
+	return text
+}

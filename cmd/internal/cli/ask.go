@@ -117,7 +117,8 @@ line of JSON, the last one with output and usage. What agents below say on the w
 are lines of type child.text, with their address and the call they work for.
 
 The turn goes on if this command is stopped. If a tool wants approval, whoever sits
-at the terminal is asked. Exit code 3: the turn waits for a person.`,
+at the terminal is asked. Exit code 3: the turn waits for a person; 130: Ctrl-C
+stopped the command.`,
 		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if later.any() {
@@ -162,11 +163,13 @@ func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []st
 	case err == nil:
 	case t.seen == "" && lost:
 		err = fail(t.followIt()+" when a node is back", "%v before %s was heard of; if it took the input, its turn goes on", client.ErrLost, agent)
+	case t.seen == "" && ctx.Err() != nil:
+		err = stopped(t.followIt(), "stopped listening before %s was heard of; if it took the input, its turn goes on", agent)
 	case t.seen == "":
 	case lost:
 		err = fail(t.followIt()+" when a node is back", "%v; turn %s of %s goes on", client.ErrLost, t.seen, agent)
 	case ctx.Err() != nil:
-		err = fail(t.followIt(), "stopped listening; turn %s of %s goes on", t.seen, agent)
+		err = stopped(t.followIt(), "stopped listening; turn %s of %s goes on", t.seen, agent)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fail(t.followIt(), "turn %s of %s did not end within %v; it goes on", t.seen, agent, a.remote.timeout)
 	}

@@ -3,7 +3,7 @@
 // # Guarantees
 //
 //   - The exit code is 0 done, 1 refused or failed, 2 wrong usage, 3 the turn
-//     waits for a person.
+//     waits for a person, 130 an ask was stopped by Ctrl-C; its turn goes on.
 //   - An error is one line on standard error, and what to do about it on a second.
 //   - With -o json standard output holds JSON and nothing else.
 //   - Nothing that users, models or tools wrote reaches a terminal raw.
@@ -85,21 +85,14 @@ func (a *app) root() *cobra.Command {
 An agent is addressed as kind/key or tenant/kind/key, such as assistant/main.
 To begin: reprise dev, then in another terminal: reprise ask assistant/main "What is 17 times 3?"`,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			if a.output != "text" && a.output != "json" {
-				return usage("output form %q: write text or json", a.output)
-			}
-			a.running = true
-			a.remote.read(cmd)
-			if err := refuseGiven(cmd.Flags()); err != nil {
-				return err
-			}
-			return refuseUnnamed(cmd, args)
-		},
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: a.prepare,
+		Version:           versionText(),
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetUsageTemplate(root.UsageTemplate() + environmentHelp)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -117,6 +110,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 		&cobra.Group{ID: groupCheck, Title: "Check and measure:"},
 	)
 	root.AddCommand(a.commands()...)
+	a.readable(root)
 	for _, cmd := range root.Commands() {
 		if slices.Contains(lists, cmd.Name()) {
 			a.watched(cmd)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -152,9 +153,9 @@ func sizeText(n int64) string {
 
 // sure asks the person at the terminal.
 func (a *app) sure(agent string) bool {
-	a.printf("Delete %s? Write yes: ", agent)
+	a.printf("Delete %s? Write y or yes: ", agent)
 	line, _ := bufio.NewReader(a.in).ReadString('\n')
-	return strings.TrimSpace(strings.ToLower(line)) == "yes"
+	return slices.Contains([]string{"y", "yes"}, strings.TrimSpace(strings.ToLower(line)))
 }
 
 // deleteNow deletes the agent. It is answered when nothing is left of it.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/messages"
@@ -16,9 +14,10 @@ import (
 
 // The exit codes.
 const (
-	exitFailed = 1
-	exitUsage  = 2
-	exitWaits  = 3
+	exitFailed  = 1
+	exitUsage   = 2
+	exitWaits   = 3
+	exitStopped = 130 // as shells have it for a program that Ctrl-C ended
 )
 
 // failure is an error with an exit code and with what to do about it.
@@ -44,20 +43,9 @@ func fail(do, format string, args ...any) error {
 	return &failure{code: exitFailed, what: fmt.Sprintf(format, args...), do: do}
 }
 
-// flagError says of a flag's value what could be written in its place.
-func flagError(err error) error {
-	var wrong *pflag.InvalidValueError
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	write := map[string]string{
-		"int": "write a whole number, such as 20", "uint64": "write a number, 1 or more", "float64": "write a number, such as 0.5",
-		"bool": "write true or false", "duration": "write a duration, such as 30s, 10m or 2h",
-	}[wrong.GetFlag().Value.Type()]
-	if write == "" { // the flag is ours and says it itself
-		write = wrong.Unwrap().Error()
-	}
-	return fmt.Errorf("--%s %q: %s", wrong.GetFlag().Name, wrong.GetValue(), write)
+// stopped is an error of a command that Ctrl-C or SIGTERM ended, with what to do about it.
+func stopped(do, format string, args ...any) error {
+	return &failure{code: exitStopped, what: fmt.Sprintf(format, args...), do: do}
 }
 
 // whenBack is what to do about a server that has gone.

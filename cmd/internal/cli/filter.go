@@ -12,10 +12,18 @@ import (
 )
 
 // when is a flag for a moment: how long ago, such as 90m, 24h or 7d, a date, or
-// a date and time (RFC 3339). Times without a zone are UTC.
+// a date and time (RFC 3339). Times without a zone are those of this machine, or with --utc
+// UTC.
 type when struct {
 	at   *time.Time
 	text string
+}
+
+// inUTC reads it again as UTC.
+func (w *when) inUTC() {
+	if at, err := moment(w.text, time.Now().UTC()); err == nil {
+		*w.at = at
+	}
 }
 
 // String is what was written.
@@ -26,24 +34,25 @@ func (w *when) Type() string { return "time" }
 
 // Set reads it.
 func (w *when) Set(text string) error {
-	at, err := moment(text, time.Now().UTC())
+	at, err := moment(text, time.Now())
 	if err == nil {
 		*w.at, w.text = at, text
 	}
 	return err
 }
 
+// moment reads a moment; now is in the zone of those without one.
 func moment(text string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return now.AddDate(0, 0, -int(n)), nil
+			return now.AddDate(0, 0, -int(n)).UTC(), nil
 		}
 	}
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
+		return now.Add(-ago).UTC(), nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return at.UTC(), nil
 		}
 	}

@@ -36,7 +36,7 @@ func (r *reader) approval(n, parameters *node, t *ToolConfig) {
 		t.Approval = tool.Always
 	case !strings.ContainsFunc(s, func(c rune) bool { return !wordRune(c) }):
 		do := "write never, always, or " + anExpression
-		if w := nearest(s, []string{"never", "always"}); w != "" {
+		if w := Nearest(s, []string{"never", "always"}); w != "" {
 			do = meant(s, []string{w}, "")
 		}
 		r.add(n.at, do, "unknown approval %s", shown(n.text))

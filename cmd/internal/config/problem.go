@@ -97,9 +97,9 @@ func (c *Config) OfAgent(kind string, err error) (list Problems) {
 	return Problems{{File: c.File, Line: at.line, Col: at.col, What: err.Error()}}
 }
 
-// nearest is the word among words that word was likely meant to be; empty if
+// Nearest returns the word among words that word was likely meant to be; empty if
 // none is close.
-func nearest(word string, words []string) string {
+func Nearest(word string, words []string) string {
 	if len(word) > 64 {
 		return ""
 	}
@@ -117,7 +117,7 @@ func nearest(word string, words []string) string {
 
 // meant is what to do about a word that is none of words.
 func meant(word string, words []string, what string) string {
-	if w := nearest(word, words); w != "" {
+	if w := Nearest(word, words); w != "" {
 		return fmt.Sprintf("did you mean %q?", w)
 	}
 	words = slices.Compact(slices.DeleteFunc(slices.Clone(words), hidden))

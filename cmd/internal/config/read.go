@@ -64,7 +64,7 @@ func (r *reader) fields(n *node, owner string, readers map[string]func(*node)) {
 			return
 		}
 		name := shown(f.name)
-		if nearest(f.name, known) != "" {
+		if Nearest(f.name, known) != "" {
 			name = strconv.Quote(f.name)
 		}
 		do := meant(f.name, known, "fields of "+owner)

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// start runs the program in this process.
+func start(args ...string) (code int, out, errs string) {
+	var o, e bytes.Buffer
+	code = Main(append([]string{"reprise"}, args...), strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestCommandLineMistakes(t *testing.T) {
+	for line, want := range map[string]string{
+		"shwo":                `there is no command "shwo": did you mean show?`,
+		"store scal":          `there is no command "scal": did you mean scale?`,
+		"ls --phas idle":      "unknown flag: --phas: did you mean --phase?",
+		"approve":             "AGENT and CALL are missing: reprise approve AGENT CALL",
+		"approve a/b":         "CALL is missing",
+		"ask a/b":             "TEXT is missing",
+		"ls more":             `argument "more" is one too many`,
+		"cancel":              "AGENT is missing",
+		"ls --watch":          "--watch is for a terminal",
+		"ls --since tomorrow": "write how long ago",
+	} {
+		if code, out, errs := start(strings.Fields(line)...); code != exitUsage || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %q, %q, want %q", line, code, out, errs, want)
+		}
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	if code, out, errs := start("--version"); code != 0 || out != versionText()+"\n" || errs != "" {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+}
+
+func TestFlagsFromVariables(t *testing.T) {
+	t.Setenv("REPRISE_OUTPUT", "json")
+	t.Setenv("REPRISE_TIMEOUT", "")
+	t.Setenv("REPRISE_TURN", "t4")
+	if code, out, errs := start("version"); code != 0 || !strings.HasPrefix(out, `{"go":`) {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	if _, out, _ := start("version", "-o", "text"); strings.Contains(out, "{") {
+		t.Errorf("the variable wins over the flag: %q", out)
+	}
+	t.Setenv("REPRISE_LIMIT", "many")
+	if code, _, errs := start("ls"); code != exitUsage || !strings.Contains(errs, "REPRISE_LIMIT: ") {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+}
+
+func TestMomentWithoutZone(t *testing.T) {
+	berlin := time.FixedZone("CET", 3600)
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, berlin)
+	for text, want := range map[string]string{
+		"2026-11-26":                "2026-11-25T23:00:00Z",
+		"2026-11-26 10:00":          "2026-11-26T09:00:00Z",
+		"2026-11-26T10:00:00Z":      "2026-11-26T10:00:00Z",
+		"2026-11-26T10:00:00-05:00": "2026-11-26T15:00:00Z",
+		"90m":                       "2026-11-27T09:30:00Z",
+		"1d":                        "2026-11-26T11:00:00Z",
+	} {
+		if at, err := moment(text, now); err != nil || at.Format(time.RFC3339) != want {
+			t.Errorf("%s: %v, %v, want %s", text, at, err, want)
+		}
+	}
+}

@@ -139,6 +139,9 @@ type Config struct {
 	// request to another host is refused, except for /healthz and /readyz. Empty: on the
 	// loopback no others, elsewhere any.
 	HTTPHosts []string
+	// Name is what people call the node: it is listed as its host, and drain finds the node by
+	// it. Empty: the name of the machine.
+	Name string
 	// RecoverRate is how many model calls that were lost with a node are begun anew
 	// in a second by the one that takes over. Zero: actors.DefaultRecoverRate;
 	// negative: they all begin at once.
@@ -343,7 +346,7 @@ func (n *Node) openHost(ctx context.Context) error {
 
 // join becomes a member and takes the partitions that are free.
 func (n *Node) join(ctx context.Context) (err error) {
-	self := member.Info{ID: n.id, Host: hostname(), Version: n.cfg.Version, Started: n.started, Kinds: n.host.runtime.Kinds()}
+	self := member.Info{ID: n.id, Host: n.Name(), Version: n.cfg.Version, Started: n.started, Kinds: n.host.runtime.Kinds()}
 	if err := n.owner.watchAll(ctx); err != nil {
 		return fmt.Errorf("read the heads of the agents: %w", err)
 	}
@@ -387,6 +390,9 @@ func (n *Node) serves(kind string) error {
 	}
 	return n.host.runtime.Serves(kind)
 }
+
+// Name returns what people call the node: Config.Name, or the name of the machine.
+func (n *Node) Name() string { return cmp.Or(n.cfg.Name, hostname()) }
 
 // hostname is empty where the system has none.
 func hostname() string {

@@ -80,6 +80,6 @@ func (n *Node) ordered(ctx context.Context, o client.NodeOrder) (answer client.N
 	if draining && left > 0 && !leases.Others() {
 		return answer, keeps(left)
 	}
-	answer.Nodes = []client.Node{{ID: n.id, Host: hostname(), Draining: draining, Partitions: left}}
+	answer.Nodes = []client.Node{{ID: n.id, Host: n.Name(), Draining: draining, Partitions: left}}
 	return answer, nil
 }

@@ -21,9 +21,9 @@ import (
 const usualAddress = "127.0.0.1:4222"
 
 type devFlags struct {
-	data, listen, config, model, sync, keys string
-	login                                   loginFlags
-	http                                    httpFlags
+	data, listen, config, model, sync, keys, name string
+	login                                         loginFlags
+	http                                          httpFlags
 }
 
 func (a *app) dev() *cobra.Command {
@@ -48,6 +48,7 @@ which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else 
 	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
 	f.login.add(cmd)
 	keyFlag(cmd, &f.keys)
+	nameFlag(cmd, &f.name)
 	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelWarn)
 	return cmd
@@ -62,7 +63,7 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 		return err
 	}
 	cfg := cluster.Config{
-		Data: f.data, Listen: f.listen, Sync: f.sync, Version: versionText(),
+		Name: f.name, Data: f.data, Listen: f.listen, Sync: f.sync, Version: versionText(),
 		Providers: withDemo(demo.Delay(wordDelay)), Logger: logger,
 	}
 	if err := f.login.apply(&cfg); err != nil {

@@ -20,7 +20,7 @@ func (a *app) drain() *cobra.Command {
 		Short: "Have a node give its partitions to the others, before it is stopped",
 		Long: `Have a node give its partitions to the others, before it is stopped.
 
-NODE is its id, the beginning of it, or its host where only one node runs there. The
+NODE is its id, the beginning of it, or its name where only one node has it. The
 command waits until the node has no partition, or has gone; the node goes on passing
 requests to the others. Agents go on where they were: where a tool runs whose on_unknown
 is pause or reconcile the node waits for its result, in each partition for its own

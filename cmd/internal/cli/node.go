@@ -134,6 +134,11 @@ func (n *node) serves(f httpFlags, given bool) error {
 	return nil
 }
 
+// nameFlag gives cmd the flag --name.
+func nameFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "name", "", "what people call this node, in nodes, drain and its log (default: the name of the machine)")
+}
+
 // announce writes the address file and says that the node is ready.
 func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 	forget = func() {}

@@ -24,7 +24,8 @@ func (a *app) nodes() *cobra.Command {
 		Long: `List the nodes of the cluster and how they are.
 
 Any node answers, marked by *, and asks each of the others: one that says nothing
-within a second is listed all the same. It is asked for on the subject <root>.q, an
+within a second is listed all the same. NAME is what --name said when the node was
+started, or its host. It is asked for on the subject <root>.q, an
 administrator's. ` + "`reprise doctor`" + ` judges what is listed here.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runNodes(cmd.Context()) },
 	}
@@ -33,7 +34,7 @@ administrator's. ` + "`reprise doctor`" + ` judges what is listed here.`,
 
 func (a *app) runNodes(ctx context.Context) error {
 	var silent []string
-	_, err := a.table("NODE\tHOST\tVERSION\tUP\tPARTITIONS\tIN MEMORY\tBEAT\tSTATE\tKINDS", func(each func(json.RawMessage) error) error {
+	_, err := a.table("NODE\tNAME\tVERSION\tUP\tPARTITIONS\tIN MEMORY\tBEAT\tSTATE\tKINDS", func(each func(json.RawMessage) error) error {
 		return a.storeLines(ctx, messages.Query{View: "nodes"}, each)
 	}, func(line json.RawMessage) string {
 		n := raw[gateway.NodeRow](line)

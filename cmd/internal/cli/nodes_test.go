@@ -53,7 +53,7 @@ func TestNodes(t *testing.T) {
 	if _, body := get(t, address, "/metrics"); !strings.Contains(body, "reprise_members 1\n") || !strings.Contains(body, "reprise_payload_memory_bytes 6.7108864e+07\n") || !strings.Contains(body, `version="v9.8.7-test"`) {
 		t.Errorf("metrics: %s", body)
 	}
-	second := object(t, w.node("serve", "--nats", url, "--config", "other.yaml", "--http", "off", "-o", "json").ready)
+	second := object(t, w.node("serve", "--nats", url, "--config", "other.yaml", "--name", "blue", "--http", "off", "-o", "json").ready)
 	if second["http"] != "" {
 		t.Errorf("--http off: %v", second)
 	}
@@ -67,9 +67,10 @@ func TestNodes(t *testing.T) {
 	if len(nodes) != 2 {
 		t.Fatalf("nodes: %v", nodes)
 	}
-	w.run("nodes").exits(0, "PARTITIONS", " *", "assistant clerk", "v9.8.7-test")
+	w.run("nodes").exits(0, "PARTITIONS", " *", "blue", "assistant clerk", "v9.8.7-test")
 	wantKeys(t, nodes[0], "node", "host", "version", "since", "kinds", "draining", "partitions", "beat_ms", "here", "answers", "ping_ms", "clock_ms", "in_memory", "ready", "definitions", "time", "http")
-	w.run("partitions").exits(0, "EPOCH", "OWNER", ready["node"].(string))
+	w.run("partitions").exits(0, "PARTITIONS", "MOVING", ready["node"].(string))
+	w.run("partitions", "--all").exits(0, "EPOCH", "OWNER", ready["node"].(string))
 	partitions := w.run("partitions", "-o", "json").exits(0).objects()
 	if len(partitions) != 64 {
 		t.Fatalf("partitions: %v", partitions)

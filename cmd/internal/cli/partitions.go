@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,15 +17,23 @@ import (
 )
 
 func (a *app) partitions() *cobra.Command {
+	var all bool
 	cmd := &cobra.Command{
 		Use: "partitions", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "List the partitions: who owns them, and what waits in them",
-		Long: `List the partitions: who owns them under which epoch, how many agents they have,
-how many of those owe work, and how many inputs and commands are stored and not
-settled, with the age of the oldest. It is asked for on the subject <root>.q, an
+		Short: "List what each node owns, and what waits in its partitions",
+		Long: `List how many of the partitions each node owns, how many agents they have, how many
+of those owe work, and how many inputs and commands are stored and not settled, with
+the age of the oldest. With --all, and with -o json, each partition is a line, with
+the epoch under which it is owned. It is asked for on the subject <root>.q, an
 administrator's.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPartitions(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all || a.json() {
+				return a.runPartitions(cmd.Context())
+			}
+			return a.runShares(cmd.Context())
+		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "a line for each partition")
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -32,16 +42,80 @@ func (a *app) runPartitions(ctx context.Context) error {
 		return a.storeLines(ctx, messages.Query{View: "partitions"}, each)
 	}, func(line json.RawMessage) string {
 		p := raw[gateway.PartitionRow](line)
-		owner, epoch := "nobody", ""
+		owner, epoch := noOwner, ""
 		if p.Owner != "" {
 			owner, epoch = projections.Printable(p.Owner, 64), fmt.Sprint(p.Epoch)
 		}
-		if p.MeantFor != "" && p.MeantFor != p.Owner {
+		if moves(p) {
 			owner += " -> " + projections.Printable(p.MeantFor, 64)
 		}
 		return fmt.Sprintf("%d\t%s\t%s\t%d\t%d\t%d\t%d\t%s", p.Partition, owner, epoch, p.Agents, p.Owing, p.Waiting, p.InHand, since(p.Oldest, time.Now()))
 	})
 	return err
+}
+
+// noOwner stands for the owner of a partition that has none.
+const noOwner = "nobody"
+
+// moves reports whether a partition is about to have another owner.
+func moves(p gateway.PartitionRow) bool { return p.MeantFor != "" && p.MeantFor != p.Owner }
+
+// runShares prints a line for each node.
+func (a *app) runShares(ctx context.Context) error {
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	nodes, err := storeRows[gateway.NodeRow](ctx, c, "nodes")
+	if err != nil {
+		return err
+	}
+	partitions, err := storeRows[gateway.PartitionRow](ctx, c, "partitions")
+	if err != nil {
+		return err
+	}
+	a.columns(shares(nodes, partitions, time.Now()))
+	return nil
+}
+
+// shares sums partitions by owner, with a head: every node has a line, and so have owners
+// that are not listed any more.
+func shares(nodes []gateway.NodeRow, partitions []gateway.PartitionRow, now time.Time) [][]string {
+	rows := [][]string{strings.Split("NODE\tNAME\tPARTITIONS\tMOVING\tAGENTS\tOWING\tWAITING\tIN HAND\tOLDEST", "\t")}
+	line := func(node, name string) {
+		var sum gateway.PartitionRow
+		owned, moving := 0, 0
+		for _, p := range partitions {
+			if p.Owner != node {
+				continue
+			}
+			if owned++; moves(p) {
+				moving++
+			}
+			sum.Agents, sum.Owing = sum.Agents+p.Agents, sum.Owing+p.Owing
+			sum.Waiting, sum.InHand = sum.Waiting+p.Waiting, sum.InHand+p.InHand
+			if !p.Oldest.IsZero() && (sum.Oldest.IsZero() || p.Oldest.Before(sum.Oldest)) {
+				sum.Oldest = p.Oldest
+			}
+		}
+		rows = append(rows, []string{
+			projections.Printable(cmp.Or(node, noOwner), 64), projections.Printable(name, 64), fmt.Sprint(owned), fmt.Sprint(moving),
+			fmt.Sprint(sum.Agents), fmt.Sprint(sum.Owing), fmt.Sprint(sum.Waiting), fmt.Sprint(sum.InHand), since(sum.Oldest, now),
+		})
+	}
+	listed := make(map[string]bool)
+	for _, n := range nodes {
+		listed[n.Node] = true
+		line(n.Node, n.Host)
+	}
+	for _, p := range partitions {
+		if !listed[p.Owner] {
+			listed[p.Owner] = true
+			line(p.Owner, "")
+		}
+	}
+	return rows
 }
 
 // ownedWithin is how long a partition may be without an owner before doctor tells

@@ -19,7 +19,7 @@ import (
 
 type serveFlags struct {
 	data, listen, config, sync, keys string
-	indexDir                         string
+	indexDir, name                   string
 	http                             httpFlags
 	login                            loginFlags
 	system                           client.Options
@@ -64,6 +64,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	f.login.add(cmd)
 	fs.Var(&f.payloadMemory, "payload-memory", "how much memory requests to models, their answers and tool outputs may take together, such as 2GiB; what does not fit waits (default: a quarter of the machine's)")
 	keyFlag(cmd, &f.keys)
+	nameFlag(cmd, &f.name)
 	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelInfo)
 	return cmd
@@ -96,7 +97,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 		return err
 	}
 	cfg := cluster.Config{
-		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, MaxAgents: f.maxAgents, SnapshotEvery: f.snapshotEvery, DrainLimit: f.drainLimit, RecoverRate: f.recoverRate, Version: versionText(),
+		Root: o.Root, Name: f.name, Replicas: f.replicas, IdleAfter: f.idle, MaxAgents: f.maxAgents, SnapshotEvery: f.snapshotEvery, DrainLimit: f.drainLimit, RecoverRate: f.recoverRate, Version: versionText(),
 		PayloadMemory: int64(f.payloadMemory), AgentMemory: int64(f.agentMemory), IndexDir: f.indexDir, Providers: withDemo(), Logger: logger,
 	}
 	if external {

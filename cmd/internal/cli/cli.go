@@ -110,7 +110,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 		&cobra.Group{ID: groupCheck, Title: "Check and measure:"},
 	)
 	root.AddCommand(a.commands()...)
-	a.readable(root)
+	a.explained(root)
 	for _, cmd := range root.Commands() {
 		if slices.Contains(lists, cmd.Name()) {
 			a.watched(cmd)
@@ -139,7 +139,12 @@ func (a *app) json() bool { return a.output == "json" }
 // printf writes to standard output.
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.out, format, args...) }
 
-// note writes a remark to standard error.
+// note writes a remark to standard error, as a record if the log is JSON.
 func (a *app) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.err, a.dim(a.err, "%s")+"\n", fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if log := a.records(a.err); log != nil {
+		log.Info(text)
+		return
+	}
+	_, _ = fmt.Fprintln(a.err, a.dim(a.err, text))
 }

@@ -69,8 +69,8 @@ A flag that is not given is read from its variable, such as REPRISE_LOG_FORMAT f
 (all but --auth and --turn).
 {{end}}`
 
-// readable has cmd and the commands below it explain arguments that do not fit.
-func (a *app) readable(cmd *cobra.Command) {
+// explained has cmd and the commands below it explain arguments that do not fit.
+func (a *app) explained(cmd *cobra.Command) {
 	fits := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if fits == nil || fits(cmd, args) == nil {
@@ -79,7 +79,7 @@ func (a *app) readable(cmd *cobra.Command) {
 		return a.unfit(cmd, args)
 	}
 	for _, below := range cmd.Commands() {
-		a.readable(below)
+		a.explained(below)
 	}
 }
 

@@ -81,7 +81,11 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	if err := n.serves(f.http, httpGiven); err != nil {
 		return err
 	}
-	n.ready = func(running *cluster.Node, _ nodeStatus) { n.tryThis(running.URL(), file == "") }
+	n.ready = func(running *cluster.Node, _ nodeStatus) {
+		if a.logging.format != "json" { // it is for people
+			n.tryThis(running.URL(), file == "")
+		}
+	}
 	return n.run(ctx)
 }
 

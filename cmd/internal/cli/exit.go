@@ -60,6 +60,10 @@ func (a *app) report(err error) int {
 		return 0
 	}
 	f := a.failure(err)
+	if log := a.records(a.err); log != nil && f.what != "" {
+		log.Error(f.what, "do", f.do)
+		return f.code
+	}
 	if f.what != "" {
 		for i, line := range strings.Split(f.what, "\n") {
 			prefix := "reprise: "

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -20,6 +19,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers/memory"
 )
 
@@ -148,10 +148,16 @@ func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 		}
 	}
 	s := n.status(running) // one look, lest what is said of it differs
+	n.app.logging.node = s.Node
 	if n.app.json() {
 		return forget, n.app.object(s)
 	}
-	n.app.printf("%s\n", n.readyLine(s))
+	if log := n.app.records(n.app.out); log != nil {
+		log.Info("ready", "mode", s.Mode, "name", running.Name(), "nats", s.NATS, "http", s.HTTP, "data", s.Data, "sync", s.Sync,
+			"encrypted", s.Encrypted, "kinds", s.Kinds, "agents", s.Agents, "partitions", s.Partitions, "version", s.Version)
+	} else {
+		n.app.printf("%s, node %s (%s)\n", n.readyLine(s), projections.Printable(running.Name(), 64), s.Node)
+	}
 	n.ready(running, s)
 	return forget, nil
 }
@@ -259,46 +265,6 @@ func (n *node) readyLine(s nodeStatus) string {
 		parts = append(parts, fmt.Sprintf("%d of %d partitions", s.Partitions, messages.Partitions))
 	}
 	return fmt.Sprintf("reprise %s is ready: %s", n.mode, strings.Join(parts, ", "))
-}
-
-// logging says what is logged, and how.
-type logging struct{ level, format string }
-
-// logFlags gives cmd the flags of its log; level is the usual one.
-func (a *app) logFlags(cmd *cobra.Command, level slog.Level) {
-	f := cmd.Flags()
-	f.StringVar(&a.logging.level, "log-level", strings.ToLower(level.String()), "least that is logged: debug, info, warn or error")
-	f.StringVar(&a.logging.format, "log-format", "text", "form of the log on standard error: text or json")
-	f.BoolVarP(&a.verbose, "verbose", "v", false, "log what the node does: --log-level debug")
-}
-
-// log makes the logger that the flags of logFlags choose.
-func (a *app) log() (*slog.Logger, error) {
-	var level slog.Level
-	switch a.logging.level {
-	case "debug", "info", "warn", "error":
-		if err := level.UnmarshalText([]byte(a.logging.level)); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, usage("--log-level %q: write debug, info, warn or error", a.logging.level)
-	}
-	if a.logging.format != "text" && a.logging.format != "json" {
-		return nil, usage("--log-format %q: write text or json", a.logging.format)
-	}
-	return a.logger(level), nil
-}
-
-// logger writes what an operator must know to standard error.
-func (a *app) logger(level slog.Level) *slog.Logger {
-	if a.verbose {
-		level = slog.LevelDebug
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if a.logging.format == "json" {
-		return slog.New(slog.NewJSONHandler(a.err, options))
-	}
-	return slog.New(slog.NewTextHandler(a.err, options))
 }
 
 // syncMode checks the flag --sync.

@@ -138,3 +138,23 @@ func TestServe(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, first.errs)
 	}
 }
+
+// TestLogFromTheFirstLine holds that with --log-format json a node prints nothing else.
+func TestLogFromTheFirstLine(t *testing.T) {
+	w := newWorld(t)
+	w.file("reprise.yaml", small)
+	node := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed", "--http", "127.0.0.1:0", "--name", "blue", "--log-format", "json")
+	ready := object(t, node.ready)
+	for _, key := range []string{"time", "node", "http", "data", "nats"} {
+		if ready[key] == nil || ready[key] == "" {
+			t.Errorf("%s is missing: %s", key, node.ready)
+		}
+	}
+	if ready["msg"] != "ready" || ready["name"] != "blue" {
+		t.Errorf("%s", node.ready)
+	}
+	node.end(syscall.SIGTERM)
+	for line := range strings.Lines(node.rest.String() + node.errs.String()) {
+		object(t, line)
+	}
+}

@@ -138,20 +138,29 @@ func (f serveFlags) asSystem(cfg *cluster.Config) (err error) {
 // explain says what is not obvious from the line that says ready.
 func (n *node) explain(running *cluster.Node, s nodeStatus) {
 	if s.Partitions == 0 {
-		n.app.printf("  other nodes own every partition; they give this one its share in a moment, if there are fewer than %d nodes and not all of them drain; it answers for them meanwhile\n", messages.Partitions)
+		n.remark("other nodes own every partition; they give this one its share in a moment, if there are fewer than %d nodes and not all of them drain; it answers for them meanwhile", messages.Partitions)
 	}
 	switch least, alone, err := running.FewerCopies(context.Background()); {
 	case err != nil || least == 0:
 	case alone:
-		n.app.printf("  copies: %d were asked for, and the store has %d: more need a NATS cluster of at least %d servers, and this server stands alone; leave --replicas out, or move the store to a cluster with `%s backup` and `%s restore --replicas %d`\n",
+		n.remark("copies: %d were asked for, and the store has %d: more need a NATS cluster of at least %d servers, and this server stands alone; leave --replicas out, or move the store to a cluster with `%s backup` and `%s restore --replicas %d`",
 			n.cfg.Replicas, least, n.cfg.Replicas, n.app.started, n.app.started, n.cfg.Replicas)
 	default:
-		n.app.printf("  copies: the store began with %d, and only what is created now has %d; bring all of it there with `%s store scale --replicas %d`\n", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
+		n.remark("copies: the store began with %d, and only what is created now has %d; bring all of it there with `%s store scale --replicas %d`", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
 	}
 	switch {
 	case s.Sync == natslog.SyncUnknown:
-		n.app.printf("  sync unknown: the server is not ours, and --system-creds or --system-context would let this node ask it; set sync_interval: always in its jetstream block, or the last moments before a loss of power may be lost\n")
+		n.remark("sync unknown: the server is not ours, and --system-creds or --system-context would let this node ask it; set sync_interval: always in its jetstream block, or the last moments before a loss of power may be lost")
 	case strings.HasPrefix(s.Sync, "every "):
-		n.app.printf("  sync %s: set sync_interval: always in the jetstream block of each server, or the last moments before a loss of power may be lost\n", s.Sync)
+		n.remark("sync %s: set sync_interval: always in the jetstream block of each server, or the last moments before a loss of power may be lost", s.Sync)
 	}
+}
+
+// remark says more of the node below the line that says ready.
+func (n *node) remark(format string, args ...any) {
+	if log := n.app.records(n.app.out); log != nil {
+		log.Warn(fmt.Sprintf(format, args...))
+		return
+	}
+	n.app.printf("  "+format+"\n", args...)
 }

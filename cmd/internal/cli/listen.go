@@ -49,10 +49,32 @@ func (t *turn) next() (h heard, more bool) {
 		h, t.ahead = t.ahead[0], t.ahead[1:]
 		return h, true
 	}
-	if h, more = <-t.stream; more {
+	if h, more = t.await(); more {
 		t.learn(h.ev)
 	}
 	return h, more
+}
+
+// await waits for what comes next, and shows on a terminal that the turn works: not where
+// a line of its answer has no end yet.
+func (t *turn) await() (h heard, more bool) {
+	var turning <-chan time.Time
+	if t.working.line.on {
+		ticker := time.NewTicker(redraw)
+		defer ticker.Stop()
+		turning = ticker.C
+	}
+	defer t.working.line.end()
+	for {
+		select {
+		case h, more = <-t.stream:
+			return h, more
+		case now := <-turning:
+			if !t.open {
+				t.working.spin(now)
+			}
+		}
+	}
 }
 
 // lookAhead takes in what comes until found says so of an event, but not for

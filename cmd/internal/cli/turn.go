@@ -45,6 +45,8 @@ type turn struct {
 	rests messages.TurnID
 	// blind says that nobody tells what the agent is doing.
 	blind bool
+	// working is what is shown beside the answer.
+	working *working
 }
 
 // interruptible is ctx until SIGINT or SIGTERM.
@@ -61,6 +63,8 @@ func (t *turn) follow(ctx context.Context, in messages.Input) error {
 			give(err)
 		}
 	}()
+	t.working = newWorking(t.app.progress())
+	defer t.working.line.end()
 	defer t.listen(ctx, in)()
 	var failed error
 	for failed == nil {
@@ -157,6 +161,8 @@ func (t *turn) show(ev client.Event) error {
 	case ev.Type == "notice" && !t.app.json(): // shown when it came
 	case t.app.json():
 		return t.app.object(askLine(ev))
+	case ev.Terminal():
+		t.end(ev)
 	case ev.Type == "delta":
 		text := safe(ev.Text)
 		t.open = !strings.HasSuffix(text, "\n")
@@ -171,16 +177,31 @@ func (t *turn) show(ev client.Event) error {
 		}
 	case t.app.verbose:
 		t.remark(ev)
-	case ev.Type == messages.ToolStarted{}.EventType() && isTerminal(t.app.err):
-		t.remark(ev)
+	case isTerminal(t.app.err):
+		if told := t.working.heard(ev); told != "" {
+			t.endLine()
+			t.app.note("%s", told)
+		}
 	}
 	return nil
 }
 
-// remark tells on standard error what the agent does.
+// remark prints an event on standard error.
 func (t *turn) remark(ev client.Event) {
+	t.working.heard(ev)
 	t.endLine()
 	t.app.note("%s", eventText(ev.Type, ev.Step, ev.Data))
+}
+
+// end prints the last event of the turn and what it used.
+func (t *turn) end(ev client.Event) {
+	if t.app.verbose {
+		t.remark(ev)
+	}
+	if used := t.working.used(ev.Usage); used != "" && (t.app.verbose || isTerminal(t.app.err)) {
+		t.endLine()
+		t.app.note("%s", used)
+	}
 }
 
 // endLine ends a line of the answer before a remark is shown below it.

@@ -80,8 +80,6 @@ var homes = []home{
 		"the index of all agents is kept in SQL, and nothing else is"},
 	{"github.com/spf13/cobra", []string{"cmd/internal/cli/...", "cmd/bench/..."}, nil,
 		"a library does not parse command lines"},
-	{"github.com/peterh/liner", []string{"cmd/internal/cli/..."}, nil,
-		"a library does not read terminals"},
 	{"golang.org/x/term", []string{"cmd/internal/cli/..."}, nil,
 		"a library does not read terminals"},
 	{"github.com/goccy/go-yaml", []string{"cmd/internal/config"}, nil,

@@ -24,8 +24,12 @@ func (a *app) chat() *cobra.Command {
 		Use: "chat AGENT", GroupID: groupTalk, Args: cobra.ExactArgs(1),
 		Short: "Talk with an agent, line by line",
 		Long: `Talk with an agent, line by line. Ctrl-C interrupts the running turn, Ctrl-D ends
-the chat; /help shows more. Without a terminal each line of standard input is a
-message.`,
+the chat; /help shows more. What is pasted at once is one message with all its lines;
+Alt-Enter, or a backslash at the end of a line, begins another line of it. Without a
+terminal each line of standard input is a message.
+
+What is typed is kept for the next chat, in reprise/chat_history in the user's
+configuration folder.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), f, args[0]) },
 	}
 	f.turns(cmd)
@@ -63,9 +67,9 @@ func (a *app) runChat(ctx context.Context, f turnFlags, agent string) error {
 		return talk.run(ctx, newPlainLines(a.in))
 	}
 	a.note("Ctrl-C interrupts a turn, Ctrl-D ends the chat, /help shows more")
-	lines := newTerminalLines(agent + "> ")
+	lines := a.newTerminalLines(agent + "> ")
 	defer lines.close()
-	talk.person = lines.ask
+	talk.person = lines.person()
 	err = talk.run(ctx, lines)
 	if f := new(failure); errors.As(err, &f) && f.what == "" {
 		return nil // whoever sat there has seen it
@@ -100,6 +104,9 @@ const chatHelp = `  /history    what the model sees of the past
   /state      the state that the agent keeps
   /interrupt  cancel the running turn
   /quit       end the chat
+
+  Alt-Enter or \ at the end of a line begins another line of the same message;
+  what is pasted is one message.
 `
 
 // slash is a line that looks like a command; a path or a sentence does not.
@@ -115,16 +122,29 @@ func (c *chat) line(ctx context.Context, line string) (quit bool, err error) {
 		c.app.printf("%s", chatHelp)
 		return false, nil
 	case "/history":
-		return false, c.app.runHistory(ctx, c.agent, messages.Query{View: "history"})
+		return false, c.look(ctx, func(ctx context.Context) error {
+			return c.app.runHistory(ctx, c.agent, messages.Query{View: "history"})
+		})
 	case "/state":
-		return false, c.app.runState(ctx, c.agent, 0)
+		return false, c.look(ctx, func(ctx context.Context) error { return c.app.runState(ctx, c.agent, 0) })
 	case "/interrupt":
-		return false, c.interrupt(ctx)
+		return false, c.look(ctx, c.interrupt)
 	}
 	if slash.MatchString(line) {
 		return false, fail("/help shows those that there are", "there is no %s here", line)
 	}
 	return false, c.turn(ctx, line)
+}
+
+// look runs one of the chat's own commands, which Ctrl-C ends.
+func (c *chat) look(ctx context.Context, run func(context.Context) error) error {
+	looking, stop := interruptible(ctx)
+	defer stop()
+	err := run(looking)
+	if looking.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
 }
 
 // turn sends a line and shows the answer. The first Ctrl-C interrupts the

@@ -229,6 +229,48 @@ func TestPastedLinesAreNoAnswer(t *testing.T) { // A41
 	w.run("approvals", "support/pasted").exits(0, "support/pasted", "refund")
 }
 
+// TestPasteIsOneInput pastes a traceback into a line that is begun, as a terminal sends it.
+func TestPasteIsOneInput(t *testing.T) { // A41
+	w := newWorld(t)
+	w.env = append(w.env, "TERM=xterm")
+	w.dev()
+	chat := w.onTerminal("chat", "parrot/paste")
+	chat.sees("parrot/paste> ")
+	chat.types("look: \x1b[200~first\n\tsecond\nthird\n\x1b[201~\r")
+	chat.sees("You said: “look: first")
+	chat.sees("parrot/paste> ")
+	chat.types("one\x03two\x1b\rthree \\\r")
+	chat.sees("… ")
+	chat.types("four\r")
+	chat.sees("You said: “two")
+	chat.sees("parrot/paste> ")
+	chat.types("\x04")
+	chat.exits(0)
+	var inputs []string
+	for _, item := range w.run("history", "parrot/paste", "-o", "json").exits(0).objects() {
+		if item["role"] == "user" {
+			inputs = append(inputs, fmt.Sprint(item["content"]))
+		}
+	}
+	if len(inputs) != 2 || !strings.Contains(inputs[0], "look: first\n\tsecond\nthird") || !strings.Contains(inputs[1], "two\nthree \nfour") {
+		t.Errorf("inputs %q", inputs)
+	}
+}
+
+// TestAskStopped stops an ask while a tool runs.
+func TestAskStopped(t *testing.T) { // A41
+	w := holder(t)
+	w.dev()
+	ask := w.onTerminal("ask", "worker/a", "Use hold.")
+	w.started()
+	ask.sees("hold … ")
+	ask.types("\x03")
+	ask.sees("turn t4 of worker/a goes on")
+	ask.exits(130)
+	w.release()
+	w.await("worker/a", "turn.completed")
+}
+
 func TestPersonDecidesByCommand(t *testing.T) { // A41 A43
 	w := newWorld(t)
 	w.file("reprise.yaml", strings.Replace(gated, "[note, pay]}", "[note, pay], prompt_approves: false}", 1))

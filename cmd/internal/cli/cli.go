@@ -111,6 +111,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 	)
 	root.AddCommand(a.commands()...)
 	a.explained(root)
+	a.completed(root)
 	for _, cmd := range root.Commands() {
 		if slices.Contains(lists, cmd.Name()) {
 			a.watched(cmd)

@@ -92,32 +92,34 @@ func (a *app) unfit(cmd *cobra.Command, args []string) error {
 		}
 		return fmt.Errorf("there is no command %q%s", args[0], meant("", args[0], names))
 	}
-	if wanted := wanted(cmd.Use); len(args) < len(wanted) {
-		missing := wanted[len(args):]
+	if names := arguments(cmd.Use); len(args) < len(names) {
+		missing := slices.DeleteFunc(names[len(args):], func(name string) bool { return strings.HasPrefix(name, "[") })
 		return fmt.Errorf("%s missing: %s", isOrAre(missing), cmd.UseLine())
 	}
 	return fmt.Errorf("argument %q is one too many: %s", args[len(args)-1], cmd.UseLine())
 }
 
-// wanted are the arguments that a command must be given.
-func wanted(use string) (names []string) {
+// arguments are what stands behind a command's name in its use: the names of its arguments,
+// without flags. Those in brackets may be left out.
+func arguments(use string) (names []string) {
 	use, _, _ = strings.Cut(use, " | ")
 	for _, word := range strings.Fields(use)[1:] {
 		switch {
 		case strings.HasPrefix(word, "--"):
 			return names
-		case !strings.HasPrefix(word, "["):
-			names = append(names, strings.TrimSuffix(word, "..."))
+		case !strings.HasPrefix(word, "[--"):
+			names = append(names, word)
 		}
 	}
 	return names
 }
 
 func isOrAre(names []string) string {
+	text := strings.ReplaceAll(strings.Join(names, " and "), "...", "")
 	if len(names) == 1 {
-		return names[0] + " is"
+		return text + " is"
 	}
-	return strings.Join(names, " and ") + " are"
+	return text + " are"
 }
 
 // meant asks whether the nearest of words was meant.

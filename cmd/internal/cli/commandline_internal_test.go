@@ -33,6 +33,23 @@ func TestCommandLineMistakes(t *testing.T) {
 	}
 }
 
+func TestCompletionOfWords(t *testing.T) {
+	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // nothing answers there
+	for line, want := range map[string]string{
+		"ls --phase ":         "idle\nrunning\npaused\ndeleted\n:4\n",
+		"decide a/b c ":       "completed\nfailed\nretry\n:4\n",
+		"serve --sync ":       "always\nrelaxed\n:4\n",
+		"check ":              ":0\n",
+		"serve --config ":     ":0\n",
+		"show ":               ":4\n",
+		"ask assistant/main ": ":4\n",
+	} {
+		if code, out, _ := start(append([]string{"__complete"}, strings.Split(line, " ")...)...); code != 0 || out != want {
+			t.Errorf("%s: exit code %d, %q, want %q", line, code, out, want)
+		}
+	}
+}
+
 func TestVersionFlag(t *testing.T) {
 	if code, out, errs := start("--version"); code != 0 || out != versionText()+"\n" || errs != "" {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)

@@ -132,10 +132,12 @@ func ofAll(cmd *cobra.Command, args []string, all, agent []string) error {
 }
 
 // words lists what may be written.
-func words[T ~string](list []T) string {
+func words[T ~string](list []T) string { return strings.Join(asText(list), ", ") }
+
+func asText[T ~string](list []T) []string {
 	text := make([]string, len(list))
 	for i, word := range list {
 		text[i] = string(word)
 	}
-	return strings.Join(text, ", ")
+	return text
 }

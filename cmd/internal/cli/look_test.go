@@ -43,6 +43,27 @@ func TestLook(t *testing.T) {
 	w.run("ls", "--phase", "asleep").exits(2, "idle, running, paused or deleted")
 }
 
+func TestCompletion(t *testing.T) {
+	w := newWorld(t)
+	w.dev()
+	w.run("ask", "support/t1", "Refund 9900 cents for order 7").exits(3)
+	for w.run("ls", "-o", "json").exits(0).out == "" { // the list follows the log
+		if t.Context().Err() != nil {
+			t.Fatal("no agent is listed")
+		}
+	}
+	for want, args := range map[string][]string{
+		"support/t1":          {"show", "support/"},
+		"parrot/":             {"ask", "p"},
+		"call_":               {"approve", "support/t1", ""},
+		"t4":                  {"interrupt", "support/t1", "--turn", ""},
+		"refund":              {"effects", "--tool", ""},
+		"assistant\nparrot\n": {"ls", "--kind", ""},
+	} {
+		w.run(append([]string{"__complete"}, args...)...).exits(0, want)
+	}
+}
+
 func lookHistory(t *testing.T, w *world) {
 	history := w.run("history", "assistant/main", "-o", "json").exits(0).objects()
 	types := make([]string, len(history))

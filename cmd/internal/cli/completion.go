@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/projections/index"
+)
+
+// completing is how long the cluster may take to be asked for what can be written: a shell waits.
+const completing = time.Second
+
+// fixed are the flags that take one of a few words.
+func fixed() map[string][]string {
+	return map[string][]string{
+		"by": index.By, "format": {"text", "json"}, "how": {messages.CompactSummary, messages.CompactWindow},
+		"last": {string(projections.Failed)}, "log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
+		"outcome": asText(projections.Outcomes), "output": {"text", "json"},
+		"phase":  asText([]messages.AgentPhase{messages.PhaseIdle, messages.PhaseRunning, messages.PhasePaused, messages.PhaseDeleted}),
+		"policy": asText(messages.Policies()), "sync": {"always", "relaxed"},
+	}
+}
+
+// files are the flags that take a file or a folder, which shells complete by themselves.
+var files = []string{"accept", "auth", "config", "creds", "data", "index-dir", "key-file", "nkey", "salvage", "system-creds", "tlsca", "tlscert", "tlskey"}
+
+// completed has shells complete the arguments and flags of cmd and of those below it.
+func (a *app) completed(cmd *cobra.Command) {
+	if arguments(cmd.Use) != nil || !cmd.HasSubCommands() {
+		cmd.ValidArgsFunction = a.completeArgument
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(files, f.Name) && f.Value.Type() != "bool" {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+				return a.completeFlag(cmd, f.Name, args, begun)
+			})
+		}
+	})
+	for _, below := range cmd.Commands() {
+		a.completed(below)
+	}
+}
+
+func (a *app) completeArgument(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	names := arguments(cmd.Use)
+	if len(args) >= len(names) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	switch name := strings.Trim(names[len(args)], "[]."); {
+	case name == "FILE":
+		return nil, cobra.ShellCompDirectiveDefault
+	case strings.Contains(name, "|"):
+		return strings.Split(name, "|"), cobra.ShellCompDirectiveNoFileComp
+	default:
+		return a.candidates(cmd, name, args, begun)
+	}
+}
+
+func (a *app) completeFlag(cmd *cobra.Command, flag string, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if words, ok := fixed()[flag]; ok {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.candidates(cmd, "--"+flag, args, begun)
+}
+
+// candidates asks the cluster what can be written for an argument or a flag. It answers with
+// nothing where the cluster does not.
+func (a *app) candidates(cmd *cobra.Command, name string, args []string, begun string) (found []string, how cobra.ShellCompDirective) {
+	how = cobra.ShellCompDirectiveNoFileComp
+	source := sources[name]
+	if source == nil || fromEnvironment(cmd.Flags()) != nil {
+		return nil, how
+	}
+	a.remote.read(cmd)
+	a.remote.timeout = completing
+	c, ctx, done, err := a.client(cmd.Context())
+	if err != nil {
+		return nil, how
+	}
+	defer done()
+	for word, about := range source(ctx, c, args, begun) {
+		if !strings.HasPrefix(word, begun) || slices.ContainsFunc(found, func(f string) bool { return f == word || strings.HasPrefix(f, word+"\t") }) {
+			continue
+		}
+		if about != "" {
+			word += "\t" + projections.Printable(about, 60)
+		}
+		found = append(found, word)
+	}
+	if !slices.ContainsFunc(found, func(word string) bool { return !strings.HasSuffix(word, "/") }) {
+		how |= cobra.ShellCompDirectiveNoSpace // a kind, behind which a key is written
+	}
+	return found, how
+}
+
+// source gives what can be written, each with a few words about it. args are the arguments
+// before it, and begun its beginning.
+type source func(ctx context.Context, c *client.Client, args []string, begun string) iter.Seq2[string, string]
+
+// sources are those of arguments and flags, by name.
+var sources = map[string]source{
+	"AGENT":   agentsAndKinds,
+	"CALL":    ofAgent(messages.Query{View: "approvals"}, func(p messages.Approval) (string, string) { return string(p.Call), callText(p.Tool, p.Arguments) }),
+	"NODE":    nodeNames,
+	"SEQ":     ofTenant(messages.Query{View: "dlq"}, func(l messages.DeadLetter) (string, string) { return strconv.FormatUint(l.Seq, 10), l.Reason }),
+	"TOOL":    ofAgent(messages.Query{View: "approvals", Remembered: true}, func(r messages.Remembered) (string, string) { return r.Tool, r.Decision }),
+	"TURN":    turnIDs,
+	"--kind":  kinds,
+	"--timer": ofAgent(messages.Query{View: "timers"}, func(t messages.Timer) (string, string) { return t.Timer, t.Text }),
+	"--tool":  ofTenant(messages.Query{View: "effects", Limit: mostSought}, func(e projections.Effect) (string, string) { return e.Tool, "" }),
+	"--turn":  turnIDs,
+}
+
+// mostSought is how many lines of a list are looked through.
+const mostSought = 1000
+
+// turnIDs are the turns of an agent.
+var turnIDs = ofAgent(messages.Query{View: "turns"}, func(t projections.Turn) (string, string) { return string(t.ID), string(t.Phase) })
+
+// ofAgent is what the lines of a view of the agent say that was named before.
+func ofAgent[T any](q messages.Query, text func(T) (word, about string)) source {
+	return func(ctx context.Context, c *client.Client, args []string, _ string) iter.Seq2[string, string] {
+		if len(args) == 0 {
+			return func(func(string, string) bool) {}
+		}
+		return texted(c.Query(ctx, args[0], q), text)
+	}
+}
+
+// ofTenant is what the lines of a view of the default tenant say.
+func ofTenant[T any](q messages.Query, text func(T) (word, about string)) source {
+	return func(ctx context.Context, c *client.Client, _ []string, _ string) iter.Seq2[string, string] {
+		return texted(c.QueryTenant(ctx, messages.DefaultTenant, q), text)
+	}
+}
+
+// texted gives what text makes of lines, until they end or there is an error.
+func texted[T any](lines iter.Seq2[json.RawMessage, error], text func(T) (word, about string)) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for line, err := range lines {
+			if err != nil {
+				return
+			}
+			if word, about := text(raw[T](line)); word != "" && !yield(word, about) {
+				return
+			}
+		}
+	}
+}
+
+// agentsAndKinds gives agents whose address begins so, and the kinds of which there may be others.
+func agentsAndKinds(ctx context.Context, c *client.Client, args []string, begun string) iter.Seq2[string, string] {
+	tenant, q := messages.DefaultTenant, messages.Query{View: "agents", Limit: mostSought}
+	switch parts := strings.Split(begun, "/"); len(parts) {
+	case 2:
+		q.Kind = parts[0]
+	case 3:
+		tenant, q.Kind = parts[0], parts[1]
+	}
+	return func(yield func(string, string) bool) {
+		for word, about := range texted(c.QueryTenant(ctx, tenant, q), func(r projections.Agent) (string, string) { return r.Agent.String(), string(r.Phase) }) {
+			if !yield(word, about) {
+				return
+			}
+		}
+		for kind := range kinds(ctx, c, args, begun) {
+			if !yield(kind+"/", "") {
+				return
+			}
+		}
+	}
+}
+
+// kinds gives the kinds that nodes serve.
+func kinds(ctx context.Context, c *client.Client, _ []string, _ string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // who may not ask has no words
+		for _, n := range nodes {
+			for _, kind := range n.Kinds {
+				if !yield(kind, "") {
+					return
+				}
+			}
+		}
+	}
+}
+
+// nodeNames gives the names of nodes, and their ids.
+func nodeNames(ctx context.Context, c *client.Client, _ []string, _ string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // as above
+		for _, n := range nodes {
+			if !yield(n.Host, "") || !yield(n.Node, n.Host) {
+				return
+			}
+		}
+	}
+}

@@ -62,12 +62,12 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64),
 			projections.Printable(last, 64), waiting, row.Events, a.age(row.Updated))
 	})
-	if err == nil && rows == 0 && !a.json() {
-		if q.Kind != "" || q.Phase != "" || q.Last != "" || !q.Since.IsZero() {
-			a.note("no such agents")
-		} else {
-			a.note("no agents; one is made by the first input to it")
-		}
+	switch {
+	case err != nil || rows > 0 || a.json():
+	case q.Kind != "" || q.Phase != "" || q.Last != "" || !q.Since.IsZero():
+		a.note("no such agents: `%s ls` lists all of the tenant %s", a.started, tenant)
+	default:
+		a.note("no agents in the tenant %s; the first input to one makes it: `%s ask KIND/KEY TEXT`, where KIND is one that `%s nodes` lists", tenant, a.started, a.started)
 	}
 	return err
 }

@@ -122,14 +122,6 @@ func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
 	return cfg, nil
 }
 
-// limited bounds ctx by --timeout, if it is given.
-func (a *app) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if a.remote.timeout <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, a.remote.timeout)
-}
-
 // told says what is in a backup in one line.
 func told(m *backup.Manifest) string {
 	return projections.Printable(fmt.Sprintf("%d streams of root %s, %d messages, %s, begun %s by %s", len(m.Streams), m.Root, m.Messages(), size(m.Size()), m.Begun.UTC().Format(time.DateTime), m.Version), 0)

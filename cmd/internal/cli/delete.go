@@ -109,8 +109,8 @@ func (a *app) tellInventory(held messages.Inventory) {
 	}
 	a.printf("%s would lose for good\n", held.Agent)
 	line := func(format string, args ...any) { a.printf("  "+format+"\n", args...) }
-	line("%d events in %d frames, %s", held.Events, held.Frames, sizeText(held.Bytes))
-	line("%d blobs, %s", held.Blobs, sizeText(held.BlobBytes))
+	line("%d events in %d frames, %s", held.Events, held.Frames, size(held.Bytes))
+	line("%d blobs, %s", held.Blobs, size(held.BlobBytes))
 	line("%d snapshots", held.Snapshots)
 	line("%d dead letters", held.DeadLetters)
 	if held.Encrypted {
@@ -138,17 +138,6 @@ func childrenText(held messages.Inventory) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return fmt.Sprintf("the agents that its calls brought to life (%d): %s", held.Children, strings.Join(names, ", "))
-}
-
-// sizeText is a number of bytes for a person.
-func sizeText(n int64) string {
-	switch {
-	case n < 10<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d MiB", n>>20)
 }
 
 // sure asks the person at the terminal.

@@ -92,7 +92,7 @@ func (f *felling) show(ctx context.Context, agent string) error {
 		return nil
 	})
 	if err == nil && !f.app.json() {
-		f.app.printf("%d agents with %d events and %d blobs, %s\n", agents, sum.Events, sum.Blobs, sizeText(sum.Bytes+sum.BlobBytes))
+		f.app.printf("%d agents with %d events and %d blobs, %s\n", agents, sum.Events, sum.Blobs, size(sum.Bytes+sum.BlobBytes))
 	}
 	return err
 }

@@ -68,30 +68,29 @@ func (a *app) runDrain(ctx context.Context, name string, on bool) error {
 
 // drained waits until a node has no partition, or has gone.
 func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ client.Node, gone bool, err error) {
+	if n.Partitions == 0 {
+		return n, false, nil
+	}
 	p := a.progress()
 	defer p.end()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for n.Partitions > 0 {
-		p.show("%d partitions to go …", n.Partitions)
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return n, false, fail("it goes on; run the command again to wait for longer, or with --off to have it stop",
-				"node %s still has %d partitions", n.ID, n.Partitions)
-		}
+	err = poll(ctx, redraw, func() (done bool, err error) {
 		next, err := c.Node(ctx, n.ID)
 		switch {
 		case err != nil && messages.AsError(err).Code == messages.NotFound: // what drains a node is often about to stop it
-			n.Partitions = 0
-			return n, true, nil
+			n.Partitions, gone = 0, true
 		case err != nil && ctx.Err() == nil:
-			return n, false, err
+			return false, err
 		case err == nil && !next.Draining:
-			return next, false, fail("", "node %s was told to take part again", n.ID)
+			return false, fail("", "node %s was told to take part again", n.ID)
 		case err == nil:
 			n = next
 		}
+		p.show("%d partitions to go …", n.Partitions)
+		return n.Partitions == 0, nil
+	})
+	if ctx.Err() != nil && n.Partitions > 0 {
+		err = fail("it goes on; run the command again to wait for longer, or with --off to have it stop",
+			"node %s still has %d partitions", n.ID, n.Partitions)
 	}
-	return n, false, nil
+	return n, gone, err
 }

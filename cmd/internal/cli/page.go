@@ -108,29 +108,23 @@ func (a *app) watch(cmd *cobra.Command, run func() error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
 	cmd.SetContext(ctx)
-	again := time.NewTicker(watchEvery)
-	defer again.Stop()
 	out, errs := a.out, a.err
-	for {
+	err := poll(ctx, watchEvery, func() (bool, error) {
 		var text bytes.Buffer
 		shown := &screen{&text, terminalOf(out)}
 		a.out, a.err = shown, shown
 		err := run()
 		a.out, a.err = out, errs
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
+		if err == nil {
+			_, height := terminalSize(out)
+			a.printf("\x1b[H\x1b[2J%s", firstLines(text.String(), height-1))
 		}
-		_, height := terminalSize(out)
-		a.printf("\x1b[H\x1b[2J%s", firstLines(text.String(), height-1))
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return nil
-		}
+		return false, err
+	})
+	if ctx.Err() != nil {
+		return nil
 	}
+	return err
 }
 
 // firstLines is at most n lines of text, the last of which says if there are more; n below

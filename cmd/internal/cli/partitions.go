@@ -125,28 +125,18 @@ const ownedWithin = 5 * time.Second
 // ownerless are the partitions that nobody owns, and that nobody has come to own
 // while it looked again for so long.
 func ownerless(ctx context.Context, within time.Duration, look func(context.Context) ([]gateway.PartitionRow, error)) (free []string, err error) {
-	again := time.NewTicker(500 * time.Millisecond)
-	defer again.Stop()
-	for until := time.Now().Add(within); ; {
+	until := time.Now().Add(within)
+	err = poll(ctx, 500*time.Millisecond, func() (bool, error) {
 		rows, err := look(ctx)
-		if err != nil {
-			return nil, err
-		}
 		free = nil
 		for _, p := range rows {
 			if p.Owner == "" {
 				free = append(free, p.Partition.String())
 			}
 		}
-		if len(free) == 0 || !time.Now().Before(until) {
-			return free, nil
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+		return len(free) == 0 || !time.Now().Before(until), err
+	})
+	return free, err
 }
 
 // cluster is what doctor says of nodes and partitions.

@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,70 +101,6 @@ func (a *app) connected(ctx context.Context) (c *client.Client, within context.C
 		return nil, nil, nil, a.unreachable(err, file)
 	}
 	return c, within, func() { c.Close(); lost(nil) }, nil
-}
-
-// reader is client for whoever reads what may be long: --timeout bounds how long
-// nothing is heard, which is told to p. Who follows does so for that time.
-func (a *app) reader(ctx context.Context, follow bool) (c *client.Client, p *patience, done func(), err error) {
-	limit, open := a.remote.timeout, a.connected
-	if follow {
-		limit, open = 0, a.client
-	}
-	c, within, left, err := open(ctx)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	p = newPatience(within, limit)
-	return c, p, func() { p.hold(); left() }, nil
-}
-
-// patience is a context that ends when nothing was heard for some time; zero is for
-// ever.
-type patience struct {
-	context.Context
-	most  time.Duration
-	timer *time.Timer
-	done  chan struct{}
-	until atomic.Int64 // in nanoseconds since 1970
-}
-
-func newPatience(ctx context.Context, most time.Duration) *patience {
-	ctx, cancel := context.WithCancelCause(ctx)
-	p := &patience{Context: ctx, most: most, done: make(chan struct{})}
-	context.AfterFunc(ctx, func() { close(p.done) })
-	p.timer = time.AfterFunc(time.Hour, func() { cancel(context.DeadlineExceeded) })
-	p.wait()
-	return p
-}
-
-// hold says that something was heard, and that nothing is awaited until wait.
-func (p *patience) hold() { p.timer.Stop() }
-
-// wait says that something is awaited from now on.
-func (p *patience) wait() {
-	if p.timer.Stop(); p.most > 0 {
-		p.until.Store(time.Now().Add(p.most).UnixNano())
-		p.timer.Reset(p.most)
-	}
-}
-
-// Done is closed when it has ended.
-func (p *patience) Done() <-chan struct{} { return p.done }
-
-// Deadline is when it ends if nothing is heard.
-func (p *patience) Deadline() (time.Time, bool) {
-	if p.most <= 0 {
-		return p.Context.Deadline()
-	}
-	return time.Unix(0, p.until.Load()), true
-}
-
-// Err says that nothing was heard, if so.
-func (p *patience) Err() error {
-	if err := p.Context.Err(); err == nil || context.Cause(p.Context) != context.DeadlineExceeded {
-		return err
-	}
-	return context.DeadlineExceeded
 }
 
 // server finds the server that the flags choose; file is where its address was

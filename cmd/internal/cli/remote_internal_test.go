@@ -9,10 +9,10 @@ import (
 )
 
 // --timeout bounds how long a view is silent, not how long it is.
-func TestPatience(t *testing.T) {
+func TestIdleLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		p := newPatience(t.Context(), time.Second)
+		p := newIdleLimit(t.Context(), time.Second)
 		for range 5 {
 			<-time.After(900 * time.Millisecond) // on the clock of synctest
 			p.hold()
@@ -32,7 +32,7 @@ func TestPatience(t *testing.T) {
 			t.Errorf("it has ended after %v: %v", took, p.Err())
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		p = newPatience(ctx, time.Minute)
+		p = newIdleLimit(ctx, time.Minute)
 		stop()
 		if <-p.Done(); !errors.Is(p.Err(), context.Canceled) {
 			t.Errorf("it was ended: %v", p.Err())

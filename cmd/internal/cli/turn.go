@@ -6,10 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
@@ -47,11 +44,6 @@ type turn struct {
 	blind bool
 	// working is what is shown beside the answer.
 	working *working
-}
-
-// interruptible is ctx until SIGINT or SIGTERM.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
 // follow sends the input and shows its turn until it ends or waits for a person.

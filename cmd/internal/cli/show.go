@@ -33,7 +33,8 @@ func (a *app) runShow(ctx context.Context, agent string, at messages.EventNumber
 			a.printf("%s\n", line)
 			return true, nil
 		}
-		return true, a.status(raw[projections.AgentStatus](line))
+		a.status(raw[projections.AgentStatus](line))
+		return true, nil
 	})
 }
 
@@ -41,7 +42,7 @@ func (a *app) runShow(ctx context.Context, agent string, at messages.EventNumber
 const shownInputs = 10
 
 // status prints an agent's status for a person.
-func (a *app) status(s projections.AgentStatus) error {
+func (a *app) status(s projections.AgentStatus) {
 	var rows [][2]string
 	row := func(name, format string, args ...any) {
 		rows = append(rows, [2]string{name, projections.Printable(fmt.Sprintf(format, args...), 400)})
@@ -105,7 +106,6 @@ func (a *app) status(s projections.AgentStatus) error {
 		row("", "%s", do)
 	}
 	a.fields(rows)
-	return nil
 }
 
 // accountText is what was used of a budget: "3 of 20 steps, 151 tokens".

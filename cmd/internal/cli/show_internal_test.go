@@ -17,9 +17,7 @@ func TestLongQueue(t *testing.T) {
 	for i := range 996 {
 		s.Queue = append(s.Queue, fmt.Sprintf("in-%d", i))
 	}
-	if err := a.status(s); err != nil {
-		t.Fatal(err)
-	}
+	a.status(s)
 	text := out.String()
 	if strings.Count(text, "in-") != shownInputs || !strings.Contains(text, "996") || !strings.Contains(text, "and 986 more: `reprise show") {
 		t.Error(text)

@@ -126,14 +126,14 @@ func (a *app) runTimers(ctx context.Context, agent string, at messages.EventNumb
 		return a.agentLines(ctx, agent, messages.Query{View: "timers", At: at}, each)
 	}, func(line json.RawMessage) string {
 		t := raw[messages.Timer](line)
-		next, again := t.Next, t.Cron
-		if zone, err := time.LoadLocation(t.Zone); err == nil {
-			next = next.In(zone)
+		next, again := a.moment(t.Next, time.DateTime), t.Cron
+		if zone, err := time.LoadLocation(t.Zone); err == nil && (t.Zone != "" || !isTerminal(a.out)) {
+			next = t.Next.In(zone).Format("2006-01-02 15:04:05 MST")
 		}
 		if t.Zone != "" {
 			again += " " + t.Zone
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(t.Timer, 80), next.Format("2006-01-02 15:04:05 MST"),
+		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(t.Timer, 80), next,
 			projections.Printable(again, 80), projections.Printable(t.Text, 80))
 	})
 	switch {

@@ -75,14 +75,8 @@ func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) e
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Agent, projections.Printable(string(p.Turn), 64),
 			projections.Printable(string(p.Call), 0), projections.Printable(p.Tool, 64), arguments, a.age(p.At), expires)
 	})
-	switch {
-	case err != nil || a.json():
-	case rows == 0:
-		a.note("no call waits for approval")
-	default:
-		a.note("`%s approve AGENT CALL --turn TURN` lets one run, `%s deny AGENT CALL --turn TURN` does not", a.started, a.started)
-	}
-	return err
+	return a.listed(rows, err, "no call waits for approval",
+		fmt.Sprintf("`%s approve AGENT CALL --turn TURN` lets one run, `%s deny AGENT CALL --turn TURN` does not", a.started, a.started))
 }
 
 // tellMore says that more waits below an agent than it lists.
@@ -108,12 +102,6 @@ func (a *app) runRemembered(ctx context.Context, agent string, at messages.Event
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),
 			a.time(r.At), personText(r.Person), projections.Printable(r.Reason, 160))
 	})
-	switch {
-	case err != nil || a.json():
-	case rows == 0:
-		a.note("no decision is remembered for %s", agent)
-	default:
-		a.note("`%s approvals forget %s TOOL` has its calls asked about again", a.started, agent)
-	}
-	return err
+	return a.listed(rows, err, "no decision is remembered for "+agent,
+		fmt.Sprintf("`%s approvals forget %s TOOL` has its calls asked about again", a.started, agent))
 }

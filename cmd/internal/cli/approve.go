@@ -101,24 +101,15 @@ func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlag
 	}
 	named := shown
 	named.ArgsHash = cmp.Or(f.argsHash, shown.ArgsHash)
-	answer, err := cl.Do(ctx, agent, command(named))
-	if err != nil {
-		return err
-	}
-	settled, said, err := a.below(ctx, cl, agent, answer, plainly("%s %s, call %s", did, callText(shown.Tool, shown.Arguments), call))
-	if err != nil {
-		return err
-	}
-	if a.json() {
-		return a.object(struct {
+	what := plainly("%s %s, call %s", did, callText(shown.Tool, shown.Arguments), call)
+	return a.commanded(ctx, cl, agent, command(named), what, func(c changed) any {
+		return struct {
 			changed
 			Call      messages.CallID `json:"call"`
 			Tool      string          `json:"tool"`
 			Arguments string          `json:"arguments"`
-		}{changed{agent, answer, settled}, shown.Call, shown.Tool, shown.Arguments})
-	}
-	a.became(agent, answer, said)
-	return nil
+		}{c, shown.Call, shown.Tool, shown.Arguments}
+	})
 }
 
 // asked is the call as it was asked about: as it waits for approval or, once it

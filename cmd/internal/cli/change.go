@@ -49,6 +49,11 @@ func (a *app) change(ctx context.Context, agent string, c messages.Command, did 
 		return err
 	}
 	defer closes()
+	return a.commanded(ctx, cl, agent, c, did, func(c changed) any { return c })
+}
+
+// commanded sends a command and prints what became of it, in JSON as line has it.
+func (a *app) commanded(ctx context.Context, cl *client.Client, agent string, c messages.Command, did done, line func(changed) any) error {
 	answer, err := cl.Do(ctx, agent, c)
 	if err != nil {
 		return err
@@ -58,7 +63,7 @@ func (a *app) change(ctx context.Context, agent string, c messages.Command, did 
 		return err
 	}
 	if a.json() {
-		return a.object(changed{agent, answer, settled})
+		return a.object(line(changed{agent, answer, settled}))
 	}
 	a.became(agent, answer, did)
 	return nil

@@ -149,21 +149,13 @@ func (a *app) sure(agent string) bool {
 
 // deleteNow deletes the agent. It is answered when nothing is left of it.
 func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c messages.Delete) error {
-	answer, err := cl.Do(ctx, agent, c)
-	if err != nil {
-		return err
-	}
-	if a.json() {
-		return a.object(changed{Agent: agent, Answer: answer})
-	}
-	a.became(agent, answer, func(turn messages.TurnID) string {
+	return a.commanded(ctx, cl, agent, c, func(turn messages.TurnID) string {
 		what := "deleted"
 		if turn != "" {
 			what += fmt.Sprintf("; turn %s was aborted", turn)
 		}
 		return what
-	})
-	return nil
+	}, func(c changed) any { return c })
 }
 
 // endText says when and why an agent was deleted.

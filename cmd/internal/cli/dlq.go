@@ -52,10 +52,7 @@ func (a *app) runLetters(ctx context.Context, tenant string) error {
 		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", l.Seq, a.age(l.Received),
 			projections.Printable(l.Code, 40), projections.Printable(l.Subject, 80), projections.Printable(l.Reason, 160))
 	})
-	if err == nil && rows == 0 && !a.json() {
-		a.note("no dead letters")
-	}
-	return err
+	return a.listed(rows, err, "no dead letters", "")
 }
 
 func (a *app) runLetter(ctx context.Context, tenant, arg string) error {

@@ -30,6 +30,19 @@ func (a *app) table(head string, lines func(each func(json.RawMessage) error) er
 	return rows, err
 }
 
+// listed ends a list: on standard error it says that there is nothing in it, or what can be done
+// about what is; where there is an error or JSON, neither.
+func (a *app) listed(rows int, err error, none, some string) error {
+	switch {
+	case err != nil || a.json():
+	case rows == 0:
+		a.note("%s", none)
+	case some != "":
+		a.note("%s", some)
+	}
+	return err
+}
+
 // columns prints rows of cells, the first of which is the head. On a terminal rows
 // are cut to its width, unless --wide is given.
 func (a *app) columns(rows [][]string) {

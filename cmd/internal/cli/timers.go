@@ -136,12 +136,5 @@ func (a *app) runTimers(ctx context.Context, agent string, at messages.EventNumb
 		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(t.Timer, 80), next,
 			projections.Printable(again, 80), projections.Printable(t.Text, 80))
 	})
-	switch {
-	case err != nil || a.json():
-	case rows == 0:
-		a.note("no input is scheduled for %s", agent)
-	default:
-		a.note("`%s cancel %s --timer TIMER` takes one back", a.started, agent)
-	}
-	return err
+	return a.listed(rows, err, "no input is scheduled for "+agent, fmt.Sprintf("`%s cancel %s --timer TIMER` takes one back", a.started, agent))
 }

@@ -56,11 +56,6 @@ later calls.`,
 	return a.connects(cmd, defaultTimeout)
 }
 
-// agentLines gives each line of an agent's view to each.
-func (a *app) agentLines(ctx context.Context, agent string, q messages.Query, each func(json.RawMessage) error) error {
-	return a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) { return true, each(line) })
-}
-
 // runApprovals prints the calls that lines gives.
 func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) error {
 	rows, err := a.table("AGENT\tTURN\tCALL\tTOOL\tARGUMENTS\tSINCE\tEXPIRES", lines, func(line json.RawMessage) string {

@@ -76,26 +76,6 @@ func stateOf(n gateway.NodeRow) string {
 	return "ready"
 }
 
-// storeLines gives each line of a view of the whole store to each.
-func (a *app) storeLines(ctx context.Context, q messages.Query, each func(json.RawMessage) error) error {
-	c, p, done, err := a.reader(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer done()
-	for line, err := range c.QueryStore(p, q) {
-		if err != nil {
-			return err
-		}
-		p.hold()
-		if err := each(line); err != nil {
-			return err
-		}
-		p.wait()
-	}
-	return nil
-}
-
 // judgeNodes is what doctor says of the nodes.
 func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 	add := func(status, format string, args ...any) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"iter"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -190,12 +191,46 @@ func (a *app) lines(ctx context.Context, agent string, q messages.Query, each fu
 	if err != nil {
 		return err
 	}
-	c, p, done, err := a.reader(ctx, q.Follow)
+	return a.read(ctx, q.Follow, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+		return c.Query(ctx, agent, q)
+	}, each)
+}
+
+// agentLines gives each line of an agent's view to each.
+func (a *app) agentLines(ctx context.Context, agent string, q messages.Query, each func(json.RawMessage) error) error {
+	return a.lines(ctx, agent, q, always(each))
+}
+
+// tenantLines gives each line of a tenant's view to each.
+func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, each func(json.RawMessage) error) error {
+	if err := messages.ValidateToken("tenant", tenant); err != nil {
+		return usage("%v", err)
+	}
+	return a.read(ctx, false, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+		return c.QueryTenant(ctx, tenant, q, a.lacks)
+	}, always(each))
+}
+
+// storeLines gives each line of a view of the whole store to each.
+func (a *app) storeLines(ctx context.Context, q messages.Query, each func(json.RawMessage) error) error {
+	return a.read(ctx, false, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+		return c.QueryStore(ctx, q)
+	}, always(each))
+}
+
+// always has each be given every line.
+func always(each func(json.RawMessage) error) func(json.RawMessage) (bool, error) {
+	return func(line json.RawMessage) (bool, error) { return true, each(line) }
+}
+
+// read gives each line of a view to each, which ends it with false.
+func (a *app) read(ctx context.Context, follow bool, view func(context.Context, *client.Client) iter.Seq2[json.RawMessage, error], each func(json.RawMessage) (bool, error)) error {
+	c, p, done, err := a.reader(ctx, follow)
 	if err != nil {
 		return err
 	}
 	defer done()
-	for line, err := range c.Query(p, agent, q) {
+	for line, err := range view(p, c) {
 		if err != nil {
 			return err
 		}
@@ -216,27 +251,4 @@ func (a *app) lacks(l client.Lacks) {
 	if l.Unreadable > 0 {
 		a.note("%d frames of this tenant's agents could not be read, and what they tell is left out: `%s doctor` says of which agents, and why", l.Unreadable, a.started)
 	}
-}
-
-// tenantLines gives each line of a tenant's view to each.
-func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, each func(json.RawMessage) error) error {
-	if err := messages.ValidateToken("tenant", tenant); err != nil {
-		return usage("%v", err)
-	}
-	c, p, done, err := a.reader(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer done()
-	for line, err := range c.QueryTenant(p, tenant, q, a.lacks) {
-		if err != nil {
-			return err
-		}
-		p.hold()
-		if err := each(line); err != nil {
-			return err
-		}
-		p.wait()
-	}
-	return nil
 }

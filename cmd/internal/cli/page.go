@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ func (a *app) paged(cmd *cobra.Command) {
 	once := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		goesOn := slices.ContainsFunc([]string{"follow", "watch"}, cmd.Flags().Changed)
-		if a.noPager || goesOn || a.json() || !isTerminal(a.out) || !isTerminal(a.in) {
+		if a.noPager || goesOn || a.json() || dumb() || !isTerminal(a.out) || !isTerminal(a.in) {
 			return once(cmd, args)
 		}
 		return a.page(cmd, func() error { return once(cmd, args) })
@@ -36,7 +35,11 @@ func (a *app) paged(cmd *cobra.Command) {
 
 // page shows what run writes by $PAGER, or by less. Without either it is written as it is.
 func (a *app) page(cmd *cobra.Command, run func() error) error {
-	words := strings.Fields(cmp.Or(os.Getenv("PAGER"), "less"))
+	chosen, given := os.LookupEnv("PAGER")
+	if !given {
+		chosen = "less"
+	}
+	words := strings.Fields(chosen)
 	if len(words) == 0 || words[0] == "cat" {
 		return run()
 	}
@@ -64,7 +67,7 @@ func (a *app) page(cmd *cobra.Command, run func() error) error {
 	_ = text.Close()
 	_ = pager.Wait() // what it ends with means nothing to the command
 	if ctx.Err() != nil {
-		return nil // whoever left the pager wants no more
+		return nil // the person left the pager and wants no more
 	}
 	return err
 }

@@ -16,7 +16,9 @@ type progress struct {
 // redraw is the least time between two writings.
 const redraw = 100 * time.Millisecond
 
-func (a *app) progress() *progress { return &progress{app: a, on: isTerminal(a.err) && !a.json()} }
+func (a *app) progress() *progress {
+	return &progress{app: a, on: isTerminal(a.err) && !a.json() && !dumb()}
+}
 
 // show writes the line, unless it was written a moment ago.
 func (p *progress) show(format string, args ...any) {

@@ -30,8 +30,8 @@ func (a *app) table(head string, lines func(each func(json.RawMessage) error) er
 	return rows, err
 }
 
-// listed ends a list: on standard error it says that there is nothing in it, or what can be done
-// about what is; where there is an error or JSON, neither.
+// listed ends a list with a remark on standard error: none if it is empty, some if it is not.
+// It returns err; with an error, or -o json, there is no remark.
 func (a *app) listed(rows int, err error, none, some string) error {
 	switch {
 	case err != nil || a.json():

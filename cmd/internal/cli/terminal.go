@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"unicode/utf8"
 
@@ -41,9 +42,15 @@ func terminalSize(f any) (width, height int) {
 	return width, height
 }
 
+// dumb reports whether the terminal is one whose cursor cannot be moved.
+func dumb() bool {
+	kind := os.Getenv("TERM")
+	return kind == "dumb" || kind == "" && runtime.GOOS != "windows"
+}
+
 // colour wraps text for a terminal, unless NO_COLOR is set.
 func colour(w io.Writer, code, text string) string {
-	if code == "" || !isTerminal(w) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if code == "" || !isTerminal(w) || os.Getenv("NO_COLOR") != "" || dumb() {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"

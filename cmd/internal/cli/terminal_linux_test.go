@@ -260,6 +260,7 @@ func TestPasteIsOneInput(t *testing.T) { // A41
 // TestAskStopped stops an ask while a tool runs.
 func TestAskStopped(t *testing.T) { // A41
 	w := holder(t)
+	w.env = append(w.env, "TERM=xterm") // else nothing is shown while it runs
 	w.dev()
 	ask := w.onTerminal("ask", "worker/a", "Use hold.")
 	w.started()
@@ -269,6 +270,39 @@ func TestAskStopped(t *testing.T) { // A41
 	ask.exits(130)
 	w.release()
 	w.await("worker/a", "turn.completed")
+}
+
+// TestListOnTerminal reads a list by a pager, without one, and again and again.
+func TestListOnTerminal(t *testing.T) {
+	w := newWorld(t)
+	w.env = append(w.env, "TERM=xterm", "PAGER=sed s/^/paged:/")
+	w.dev()
+	w.run("ask", "assistant/main", "hello").exits(0)
+	for w.run("ls", "-o", "json").exits(0).out == "" { // the list follows the log
+		if t.Context().Err() != nil {
+			t.Fatal("no agent is listed")
+		}
+	}
+	paged := w.onTerminal("ls")
+	paged.sees("paged:AGENT")
+	paged.sees("paged:assistant/main")
+	paged.exits(0)
+	plain := w.onTerminal("ls", "--no-pager", "--utc")
+	plain.sees("AGENT")
+	plain.sees(" UTC")
+	plain.exits(0)
+	watched := w.onTerminal("ls", "--watch")
+	for range 2 {
+		watched.sees("\x1b[H\x1b[2JAGENT")
+	}
+	watched.types("\x03")
+	watched.exits(0)
+	if strings.Contains(paged.said+plain.said+watched.said, "paged:AGENT") {
+		t.Error("more than one was paged")
+	}
+	if r := w.run("ls").exits(0); strings.Contains(r.out, "paged") || strings.Contains(r.out, "UTC") {
+		t.Errorf("without a terminal: %s", r.out)
+	}
 }
 
 func TestPersonDecidesByCommand(t *testing.T) { // A41 A43

@@ -33,7 +33,7 @@ type terminalLines struct {
 func (a *app) newTerminalLines(prompt string) *terminalLines {
 	l := &terminalLines{app: a, file: terminalOf(a.in), past: readPast(), prompt: prompt}
 	l.typed = &typed{from: l.file}
-	if kind := os.Getenv("TERM"); kind == "" || kind == "dumb" {
+	if dumb() {
 		l.plain = bufio.NewReader(l.file)
 		return l
 	}
@@ -116,7 +116,7 @@ func (l *terminalLines) edited(editor *term.Terminal, prompt string) (string, er
 	return line, err
 }
 
-// person asks whoever sits there; nil if it cannot.
+// person asks the person at the terminal; nil if it cannot.
 func (l *terminalLines) person() asker {
 	if l.plain != nil {
 		return l.app.person()
@@ -164,7 +164,7 @@ type typed struct {
 	from io.Reader
 	// raw was read and not understood yet, ready is for the editor.
 	raw, ready []byte
-	// pasting says that raw is in a paste. pastes are those that have a name.
+	// pasting reports whether raw is in a paste. pastes are those that have a name.
 	pasting bool
 	pastes  []string
 }

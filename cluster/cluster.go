@@ -39,8 +39,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/cluster/gateway/metrics"
 	"github.com/reprise-dev/reprise/cluster/inbox"
-	"github.com/reprise-dev/reprise/cluster/lease"
-	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/cluster/ownership"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -191,15 +190,12 @@ type Node struct {
 	// up says that all of the node is there, ending that it stops.
 	up, ending atomic.Bool
 	lag        lookedUp[uint64] // of the index
-	members    *member.Members
-	leases     atomic.Pointer[lease.Leases] // nil until the node has joined
+	ownership  *ownership.Ownership
 	gateway    *gateway.Gateway
 	client     *client.Client
 	leaving    sync.Once
 	closing    sync.Once
 	closers    []func() // in the order in which they were opened
-	// doubts are partitions whose agents have met a newer owner.
-	doubts chan messages.Partition
 	// ended is closed when the node ends by itself, because of failed.
 	ended   chan struct{}
 	failing sync.Once
@@ -231,7 +227,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	cfg.Logger = slog.New(quiet)
 	n := &Node{
 		cfg: cfg, calm: quiet, id: id, subjects: messages.Subjects{Root: cfg.Root}, agents: &projections.Agents{}, started: time.Now().UTC(),
-		doubts: make(chan messages.Partition, messages.Partitions), ended: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 	n.kinds = &kinds{self: n.id}
 	n.memory = memory.New(cmp.Or(cfg.PayloadMemory, memory.Default()))
@@ -281,7 +277,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.host = newHost(n.doors, n.subjects, n.cfg.Logger)
 	n.onClose(n.host.stop)
 	router := n.host.router
-	nodes := gateway.Nodes{Self: n.id, OwnerOf: n.ownerOf, Router: router, Alive: func(node string) bool { return n.members.Alive(node) }}
+	nodes := gateway.Nodes{Self: n.id, OwnerOf: n.ownerOf, Router: router, Alive: func(node string) bool { return n.ownership.Alive(node) }}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced, nodes)
 	router.local, router.owner = hub, n.ownerOf
 	err := router.open()
@@ -295,7 +291,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		return actors.NewRuntime(ctx, actors.Config{
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
-			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.electionTimeout(), Lease: lateAfter,
+			MayAct: func() bool { return n.ownership.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.electionTimeout(), Lease: lateAfter,
 			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
 			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
@@ -325,6 +321,11 @@ func (n *Node) openHost(ctx context.Context) error {
 	}
 	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, inbox: n.inbox, agents: agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
+	n.ownership = ownership.New(ownership.Config{
+		JetStream: n.js, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Owner: n.owner, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,
+		Self: ownership.Info{ID: n.id, Host: n.Name(), Version: n.cfg.Version, Started: n.started, Kinds: rt.Kinds()},
+	})
+	router.trusted, router.there, router.steady = n.ownership.Trusted, n.ownership.There, n.ownership.Steady
 	n.retention, n.scrubber = n.newRetention(), n.newScrubber()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
@@ -345,33 +346,17 @@ func (n *Node) openHost(ctx context.Context) error {
 }
 
 // join becomes a member and takes the partitions that are free.
-func (n *Node) join(ctx context.Context) (err error) {
-	self := member.Info{ID: n.id, Host: n.Name(), Version: n.cfg.Version, Started: n.started, Kinds: n.host.runtime.Kinds()}
+func (n *Node) join(ctx context.Context) error {
 	if err := n.owner.watchAll(ctx); err != nil {
 		return fmt.Errorf("read the heads of the agents: %w", err)
 	}
-	n.members, err = await(ctx, n, func(ctx context.Context) (*member.Members, error) {
-		return member.Join(ctx, member.Config{Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Self: self, Logger: n.cfg.Logger})
-	})
-	if err != nil {
+	n.integrity.begin(owned{n.owner, n.ownership})
+	if err := natslog.Await(ctx, n.doors, n.cfg.Logger, n.ownership.Join); err != nil {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
-	n.onClose(func() { n.bounded(n.members.Leave) })
-	router := n.host.router
-	router.trusted, router.there, router.steady = n.members.Trusted, n.members.There, n.members.Steady
-	n.onClose(n.kinds.follow(n.members.List))
-	leases, err := await(ctx, n, func(ctx context.Context) (*lease.Leases, error) {
-		return lease.Open(ctx, lease.Config{
-			Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Members: n.members, Owner: n.owner, Doubts: n.doubts, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("take partitions: %w", err)
-	}
-	n.leases.Store(leases)
-	n.integrity.begin(owned{n.owner, leases})
-	n.onClose(func() { n.bounded(leases.Release) })
-	return leases.Settled(ctx)
+	n.onClose(n.ownership.Close)
+	n.onClose(n.kinds.follow(n.ownership.List))
+	return n.ownership.Settled(ctx)
 }
 
 // await opens something that asks JetStream, again while that does not answer.
@@ -400,13 +385,8 @@ func hostname() string {
 	return name
 }
 
-// fenced hears that an agent has met a newer owner than this node.
-func (n *Node) fenced(a messages.AgentID, _ messages.Epoch) {
-	select {
-	case n.doubts <- a.Partition():
-	default: // enough doubts
-	}
-}
+// fenced is called after an agent has met a newer owner than this node.
+func (n *Node) fenced(a messages.AgentID, _ messages.Epoch) { n.ownership.Doubt(a.Partition()) }
 
 func (n *Node) bounded(f func(context.Context)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -450,24 +430,14 @@ func (n *Node) owned(p messages.Partition) (string, messages.Epoch) {
 	if epoch == 0 {
 		return n.place(p)
 	}
-	if !n.members.Trusted() {
+	if !n.ownership.Trusted() {
 		return "", 0 // others may have taken it
 	}
 	return n.id, epoch
 }
 
-// place is the living owner of a partition and its epoch; empty if nobody owns it.
-func (n *Node) place(p messages.Partition) (string, messages.Epoch) {
-	leases := n.leases.Load()
-	if leases == nil {
-		return "", 0
-	}
-	owner, epoch := leases.Place(p)
-	if !n.members.Alive(owner) {
-		return "", 0
-	}
-	return owner, epoch
-}
+// place returns the living owner of a partition and its epoch; empty: there is none.
+func (n *Node) place(p messages.Partition) (string, messages.Epoch) { return n.ownership.Owner(p) }
 
 // moved hears that a partition may have another owner now.
 func (n *Node) moved(p messages.Partition) {
@@ -499,7 +469,7 @@ func (n *Node) Exposed() bool { return n.server != nil && n.server.Exposed() }
 func (n *Node) Sync() string { return n.sync }
 
 // Partitions is how many partitions the node owns.
-func (n *Node) Partitions() int { return n.leases.Load().Held() }
+func (n *Node) Partitions() int { return n.ownership.Held() }
 
 // InMemory is how many agents are in this node's memory; the others are in its
 // log alone.
@@ -534,12 +504,12 @@ func (n *Node) fail(why error) {
 // once does nothing.
 func (n *Node) Close() error {
 	n.leaving.Do(func() {
-		if n.cfg.DrainLimit < 0 || n.Err() != nil || !n.doors.IsConnected() || !n.leases.Load().Others() {
+		if n.cfg.DrainLimit < 0 || n.Err() != nil || !n.doors.IsConnected() || !n.ownership.Others() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.DrainLimit)
 		defer cancel()
-		if err := n.Drain(ctx, true); err != nil && n.leases.Load().Others() { // who stop together need not wait for each other
+		if err := n.Drain(ctx, true); err != nil && n.ownership.Others() { // who stop together need not wait for each other
 			n.cfg.Logger.Warn("the node ends before all its partitions are handed over; what is under way there goes on at their next owners", "error", err)
 		}
 	})
@@ -559,10 +529,10 @@ func (n *Node) Drain(ctx context.Context, on bool) error {
 	if err := n.mayDrain(on); err != nil {
 		return err
 	}
-	if err := n.members.Drain(ctx, on); err != nil || !on {
+	if err := n.ownership.Drain(ctx, on); err != nil || !on {
 		return err
 	}
-	left := n.leases.Load().Empty(ctx)
+	left := n.ownership.Empty(ctx)
 	switch {
 	case left == 0:
 		return nil
@@ -578,7 +548,7 @@ func keeps(left int) *messages.Error {
 }
 
 func (n *Node) mayDrain(on bool) error {
-	if on && !n.leases.Load().Others() {
+	if on && !n.ownership.Others() {
 		return messages.Refuse(messages.Conflict, "no other node takes partitions: start one first")
 	}
 	return nil

@@ -58,7 +58,7 @@ func (n *Node) nodes(ctx context.Context, o client.NodeOrder) (answer client.Nod
 		answer.Accepted, err = n.integrity.accept(ctx, *o.Accept)
 		return answer, err
 	}
-	for _, m := range n.members.List() {
+	for _, m := range n.ownership.List() {
 		answer.Nodes = append(answer.Nodes, client.Node{ID: m.ID, Host: m.Host, Draining: m.Draining})
 	}
 	return answer, nil
@@ -71,13 +71,12 @@ func (n *Node) ordered(ctx context.Context, o client.NodeOrder) (answer client.N
 			return answer, err
 		}
 		n.cfg.Logger.Info("an operator has this node drain, or take part again", "drain", *o.Drain)
-		if err := n.members.Drain(ctx, *o.Drain); err != nil {
+		if err := n.ownership.Drain(ctx, *o.Drain); err != nil {
 			return answer, messages.Refuse(messages.Unavailable, "the other nodes could not be told yet: %v", err)
 		}
 	}
-	leases, draining := n.leases.Load(), n.members.Draining()
-	left := leases.Kept()
-	if draining && left > 0 && !leases.Others() {
+	left, draining := n.ownership.Kept(), n.ownership.Draining()
+	if draining && left > 0 && !n.ownership.Others() {
 		return answer, keeps(left)
 	}
 	answer.Nodes = []client.Node{{ID: n.id, Host: n.Name(), Draining: draining, Partitions: left}}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/reprise-dev/reprise/cluster/lease"
+	"github.com/reprise-dev/reprise/cluster/ownership"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
@@ -75,10 +75,10 @@ type partitions interface {
 // owned are the partitions that an owner has by its leases.
 type owned struct {
 	*owner
-	leases *lease.Leases
+	ownership *ownership.Ownership
 }
 
-func (o owned) giveUp(p messages.Partition) { o.leases.GiveUp(p) }
+func (o owned) giveUp(p messages.Partition) { o.ownership.GiveUp(p) }
 
 // shardState is what is known of one stream.
 type shardState struct {

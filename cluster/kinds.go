@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/cluster/ownership"
 )
 
 // kinds are the kinds of agents that other members of the cluster define. The
@@ -15,7 +15,7 @@ type kinds struct {
 	self string
 
 	mu   sync.Mutex
-	list func() []member.Info
+	list func() []ownership.Info
 	// until is how long any kind may still turn out to be known.
 	until time.Time
 	seen  map[string]time.Time // when another member last defined a kind
@@ -27,13 +27,13 @@ const (
 	kindGrace = 30 * time.Second
 	// kindsToCome is how long a node waits for others to come before it says that
 	// nobody knows a kind: those that are starting with it.
-	kindsToCome = member.TTL
+	kindsToCome = ownership.TTL
 	// kindsEvery is how often the members are looked at.
 	kindsEvery = time.Second
 )
 
 // follow looks at the members now and then until stop is called.
-func (k *kinds) follow(list func() []member.Info) (stop func()) {
+func (k *kinds) follow(list func() []ownership.Info) (stop func()) {
 	k.mu.Lock()
 	k.list, k.until = list, time.Now().Add(kindsToCome)
 	k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *kinds) look(now time.Time) {
 func (k *kinds) elsewhere(kind string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.list != nil && slices.ContainsFunc(k.list(), func(m member.Info) bool { return m.ID != k.self && slices.Contains(m.Kinds, kind) })
+	return k.list != nil && slices.ContainsFunc(k.list(), func(m ownership.Info) bool { return m.ID != k.self && slices.Contains(m.Kinds, kind) })
 }
 
 // expected says whether a member defines the kind, has defined it until a moment

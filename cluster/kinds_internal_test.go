@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/cluster/ownership"
 )
 
 // A kind is expected for a while after the last member that defines it has gone,
 // for that may be starting anew.
 func TestKindsExpected(t *testing.T) {
-	members := []member.Info{{ID: "me", Kinds: []string{"mine"}}, {ID: "other", Kinds: []string{"theirs"}}}
-	k := &kinds{self: "me", list: func() []member.Info { return members }}
+	members := []ownership.Info{{ID: "me", Kinds: []string{"mine"}}, {ID: "other", Kinds: []string{"theirs"}}}
+	k := &kinds{self: "me", list: func() []ownership.Info { return members }}
 	expect := func(kind string, elsewhere, expected bool) {
 		t.Helper()
 		if k.elsewhere(kind) != elsewhere || k.expected(kind) != expected {

@@ -18,7 +18,7 @@ import (
 )
 
 // owner does what owning a partition means: it hosts its agents, recovers
-// those that owe work, wakes those whose timer is due, and pulls its inputs. It implements lease.Owner.
+// those that owe work, wakes those whose timer is due, and pulls its inputs. It implements ownership.Owner.
 type owner struct {
 	// may says why this node must not take a partition; nil: it may.
 	may       func(context.Context) error

@@ -168,7 +168,7 @@ func TestFrozen(t *testing.T) { // A92 A26
 	t.Cleanup(wi.thaw)
 	w.owns(second)
 	<-called
-	w.eventually("the frozen node has noticed", func() bool { return strings.Contains(w.log.String(), "acts as nobody's owner") })
+	w.eventually("the frozen node has noticed", func() bool { return strings.Contains(w.log.String(), "owns nothing until it is") })
 	if strings.Contains(w.log.String(), "stepped down") {
 		t.Error("a node has stepped down already")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/cluster/ownership"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -22,7 +22,7 @@ type purger struct {
 
 // lateAfter is how long after a deletion an owner that has lost its partition, but does not
 // know it yet, may still store something.
-const lateAfter = member.TTL + time.Second
+const lateAfter = ownership.TTL + time.Second
 
 // shredder forgets the key of an agent, if it has one.
 type shredder interface {

@@ -71,7 +71,7 @@ func (n *Node) unready() (why []gateway.Reason) {
 		}
 		add("nats", "%s", text)
 	}
-	if !n.members.Trusted() {
+	if !n.ownership.Trusted() {
 		add("membership", "the node does not know whether it is still a member, and acts for nobody until it does")
 	}
 	for _, loss := range n.integrity.losses() {
@@ -87,7 +87,7 @@ func (n *Node) unready() (why []gateway.Reason) {
 	if n.unowned() {
 		add("store", "nobody owns any partition: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams anew, empty")
 	}
-	if n.members.Draining() {
+	if n.ownership.Draining() {
 		add("draining", "the node gives its partitions away")
 	}
 	return why
@@ -136,7 +136,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 		s.Reconnects += nc.Stats().Reconnects
 	}
 	s.PayloadHeld, s.PayloadMemory, s.PayloadWaiting = n.memory.Held(), n.memory.Total(), n.memory.Waiting()
-	s.Members, s.InMemory, s.Known = len(n.members.List()), n.InMemory(), n.agents.Len()
+	s.Members, s.InMemory, s.Known = len(n.ownership.List()), n.InMemory(), n.agents.Len()
 	s.Streams, s.Prompts = n.gateway.Load()
 	s.AskedAfar, s.AskedAgain = n.host.router.routed.Load(), n.host.router.repeated.Load()
 	if behind, err := n.lag.get(ctx, lagFor, n.indexLag); err == nil {
@@ -210,14 +210,12 @@ func (s standing) Nodes() []gateway.NodeRow {
 		leased[s.n.ownerOf(p)]++
 	}
 	var rows []gateway.NodeRow
-	for _, m := range s.n.members.List() {
+	for _, m := range s.n.ownership.List() {
 		row := gateway.NodeRow{
 			Node: m.ID, Host: m.Host, Version: m.Version, Since: m.Started, Kinds: append([]string{}, m.Kinds...), Draining: m.Draining,
 			Partitions: leased[m.ID],
 		}
-		if heard := s.n.members.Heard(m.ID); !heard.IsZero() {
-			row.BeatMS = time.Since(heard).Milliseconds()
-		}
+		row.BeatMS = time.Since(m.Heard).Milliseconds()
 		rows = append(rows, row)
 	}
 	return rows
@@ -238,7 +236,7 @@ func (s standing) Partitions(ctx context.Context) ([]gateway.PartitionRow, error
 	if err != nil {
 		return nil, err
 	}
-	meant := s.n.leases.Load().Meant()
+	meant := s.n.ownership.Meant()
 	rows := make([]gateway.PartitionRow, messages.Partitions)
 	for i := range rows {
 		p := messages.Partition(i)

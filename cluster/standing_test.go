@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/gateway"
-	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/cluster/ownership"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -306,7 +306,7 @@ func (w *world) frozenMember(id, host string, listed func() bool) {
 	}
 	kv, err := w.js.KeyValue(w.ctx, "reprise_members")
 	w.ok(err)
-	key, err := json.Marshal(member.Info{ID: id, Host: host})
+	key, err := json.Marshal(ownership.Info{ID: id, Host: host})
 	w.ok(err)
 	w.eventually("a member that does not answer is listed as such", func() bool {
 		_, err := kv.Put(w.ctx, "m."+id, key)

@@ -53,7 +53,7 @@ func TestFrozenBeforeTool(t *testing.T) { // A92 A22
 	_, err = second.Client().Do(w.ctx, agent, messages.Decide{ID: "again", Call: unknown.Call, Outcome: messages.OutcomeRetry})
 	w.ok(err)
 	w.written(agent, messages.TurnCompleted{})
-	w.eventually("the frozen node has noticed", func() bool { return strings.Contains(w.log.String(), "acts as nobody's owner") })
+	w.eventually("the frozen node has noticed", func() bool { return strings.Contains(w.log.String(), "owns nothing until it is") })
 	gate.Release()
 	w.eventually("the call has been made, or waits", func() bool {
 		return runs.Load() > 0 || strings.Contains(w.log.String(), "waits until this node is sure")

@@ -30,11 +30,11 @@ var rooms = []room{
 	{"actors/...", below, "arrows point down: an actor does not know the node it lives on"},
 
 	{"cluster/client", []string{"messages", "projections"}, "a service that only sends and reads shares the types of views, and must not link the runtime"},
-	{"cluster/gateway/...", with(below, "cluster/gateway/...", "cluster/client", "cluster/member/...", "cluster/lease/...", "cluster/transport/...", "cluster/inbox/..."),
-		"the doors do not know how a node is put together"},
+	{"cluster/gateway/...", with(below, "cluster/gateway/...", "cluster/client", "cluster/ownership/...", "cluster/inbox/..."),
+		"endpoints do not know how a node is put together"},
 	{"cluster/clustertest/...", with(below, "cluster/..."), "tests put whole nodes together"},
 	{"cluster", with(below, "cluster/..."), "a node knows every part it is made of, and no command"},
-	{"cluster/...", with(below, "cluster/client", "cluster/member/...", "cluster/lease/...", "cluster/transport/...", "cluster/inbox/..."),
+	{"cluster/...", with(below, "cluster/client", "cluster/ownership/...", "cluster/inbox/..."),
 		"the parts of a node know neither the node nor its doors"},
 
 	{"cmd/reprise", []string{"cmd/internal/cli"}, "main reads as a sentence"},

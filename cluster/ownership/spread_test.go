@@ -1,4 +1,4 @@
-package lease
+package ownership
 
 import (
 	"fmt"
@@ -44,10 +44,10 @@ func fewest(now table, members []string) (n int) {
 // follow carries a plan out one partition after another, in any order.
 func follow(t *testing.T, r *rand.Rand, now table, members []string) table {
 	t.Helper()
-	next := plan(now, members)
+	next := spread(now, members)
 	for _, p := range r.Perm(messages.Partitions) {
-		if now[p] = next[p]; plan(now, members) != next {
-			t.Fatalf("the plan changes as it is carried out, at partition %d:\n%v\n%v", p, next, plan(now, members))
+		if now[p] = next[p]; spread(now, members) != next {
+			t.Fatalf("the plan changes as it is carried out, at partition %d:\n%v\n%v", p, next, spread(now, members))
 		}
 	}
 	return now
@@ -55,10 +55,10 @@ func follow(t *testing.T, r *rand.Rand, now table, members []string) table {
 
 func checkPlan(t *testing.T, r *rand.Rand, now table, members []string) table {
 	t.Helper()
-	next := plan(now, members)
+	next := spread(now, members)
 	mixed := slices.Clone(members)
 	r.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-	if plan(now, mixed) != next {
+	if spread(now, mixed) != next {
 		t.Fatalf("the order of the members matters: %v", members)
 	}
 	has := shares(next)
@@ -109,7 +109,7 @@ func FuzzPlan(f *testing.F) {
 			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			there := all[:int(size)%len(all)]
 			if len(there) == 0 {
-				if plan(now, nil) != now {
+				if spread(now, nil) != now {
 					t.Fatal("a plan without members moves something")
 				}
 				continue

@@ -1,4 +1,4 @@
-package member
+package ownership
 
 import (
 	"testing"
@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// What a node reads after its beats came late may have been sent before them; what it reads
-// between regular beats was sent then.
+// What a node reads after its heartbeats came late may have been sent before them; what it reads
+// between regular heartbeats was sent then.
 func TestGap(t *testing.T) { // A108
 	synctest.Test(t, func(t *testing.T) {
-		m := new(Members)
+		m := new(Ownership)
 		after := func(d time.Duration) time.Time {
 			<-time.After(d)
-			m.beaten(1, time.Now())
+			m.renewed(1, time.Now())
 			return time.Now().Round(0)
 		}
 		is := func(when string, there time.Time, steady bool) {
@@ -23,23 +23,23 @@ func TestGap(t *testing.T) { // A108
 				t.Errorf("%s: it was there at %v, want %v", when, at, there)
 			}
 			if _, known := m.Steady(read); known {
-				t.Errorf("%s: it is known before the next beat", when)
+				t.Errorf("%s: it is known before the next heartbeat", when)
 			}
-			after(beat)
+			after(heartbeat)
 			if was, known := m.Steady(read); was != steady || !known {
 				t.Errorf("%s: steady %v, known %v; want %v", when, was, known, steady)
 			}
 		}
-		is("after the first beat", after(0), true)
-		is("after regular beats", after(beat), true)
+		is("after the first heartbeat", after(0), true)
+		is("after regular heartbeats", after(heartbeat), true)
 		before := m.newest.Round(0)
-		after(2 * beat)
-		is("after a late beat", before, false)
-		after(2 * beat)
+		after(2 * heartbeat)
+		is("after a late heartbeat", before, false)
+		after(2 * heartbeat)
 		is("after another soon", before, false)
-		for range int(heldUp/beat) + 1 {
-			after(beat)
+		for range int(heldUp/heartbeat) + 1 {
+			after(heartbeat)
 		}
-		is("a while later", after(beat), true)
+		is("a while later", after(heartbeat), true)
 	})
 }

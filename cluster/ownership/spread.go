@@ -1,4 +1,4 @@
-package lease
+package ownership
 
 import (
 	"cmp"
@@ -12,43 +12,46 @@ import (
 // table says of each partition which member has it, or is to have it; empty: nobody.
 type table [messages.Partitions]string
 
-// plan gives every partition a member, evenly: each has 64/n of them, or one more. It
+// spread gives every partition a member, evenly: each has 64/n of them, or one more. It
 // follows from who has them now and from the members alone, in whatever order they
 // are given, so that all nodes come to the same. As few partitions as can be change
 // hands. Which ones, and where to, is by the highest random weight (Thaler and
 // Ravishankar, "Using name-based mappings to increase hit rates", 1998). A plan that
 // is carried out in part, in any order, leaves the rest of it as it was.
-func plan(now table, members []string) table {
+func spread(now table, members []string) table {
 	members = slices.Compact(slices.Sorted(slices.Values(members)))
 	if len(members) == 0 {
 		return now
 	}
 	has := make(map[string][]messages.Partition, len(members))
-	for _, m := range members {
-		has[m] = nil
-	}
-	var free []messages.Partition
 	for p, m := range now {
-		if _, there := has[m]; there {
-			has[m] = append(has[m], messages.Partition(p))
-		} else {
-			free = append(free, messages.Partition(p))
-		}
+		has[m] = append(has[m], messages.Partition(p)) // those of a member that is gone are free
 	}
+	var next table
 	room := quotas(has, members)
-	next := now
 	for _, m := range members {
 		mine := has[m]
 		slices.SortFunc(mine, func(a, b messages.Partition) int { return cmp.Compare(weight(b, m), weight(a, m)) })
-		keeps := min(len(mine), room[m])
-		free = append(free, mine[keeps:]...)
-		room[m] -= keeps
+		for len(mine) > 0 && room[m] > 0 {
+			next[mine[0]], mine = m, mine[1:]
+			room[m]--
+		}
 	}
-	for _, b := range bids(free, room) {
-		if slices.Contains(free, b.partition) && room[b.member] > 0 {
+	var bids []bid // of all members with room for all partitions without one, the highest first
+	for p, m := range next {
+		for _, to := range members {
+			if m == "" && room[to] > 0 {
+				bids = append(bids, bid{messages.Partition(p), to, weight(messages.Partition(p), to)})
+			}
+		}
+	}
+	slices.SortFunc(bids, func(a, b bid) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.partition, b.partition), cmp.Compare(a.member, b.member))
+	})
+	for _, b := range bids {
+		if next[b.partition] == "" && room[b.member] > 0 {
 			next[b.partition] = b.member
 			room[b.member]--
-			free = slices.DeleteFunc(free, func(p messages.Partition) bool { return p == b.partition })
 		}
 	}
 	return next
@@ -76,22 +79,6 @@ type bid struct {
 	partition messages.Partition
 	member    string
 	weight    uint64
-}
-
-// bids are those of all members with room for all free partitions, the highest first.
-func bids(free []messages.Partition, room map[string]int) []bid {
-	var list []bid
-	for _, p := range free {
-		for m, n := range room {
-			if n > 0 {
-				list = append(list, bid{p, m, weight(p, m)})
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b bid) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.partition, b.partition), cmp.Compare(a.member, b.member))
-	})
-	return list
 }
 
 // weight is the same for everybody, and says nothing about another partition or member.

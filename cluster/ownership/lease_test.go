@@ -1,189 +1,27 @@
-package lease_test
+package ownership_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/cluster/lease"
-	"github.com/reprise-dev/reprise/cluster/member"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// world is a server of a test's own and the nodes there, which have nothing but a
-// membership and leases.
-type world struct {
-	*embeddedtest.World
-	js jetstream.JetStream
-}
-
-func newWorld(t *testing.T) *world {
-	w := &world{World: embeddedtest.New(t)}
-	var err error
-	w.js, err = jetstream.New(w.Connect())
-	w.OK(err)
-	return w
-}
-
-// bucket is one of the two.
-func (w *world) bucket(name string) jetstream.KeyValue {
-	w.T.Helper()
-	kv, err := w.js.KeyValue(w.Ctx, "reprise_"+name)
-	w.OK(err)
-	return kv
-}
-
-// node is a member that takes partitions. It implements lease.Owner.
-type node struct {
-	*lease.Leases
-	members *member.Members
-	die     func() // as a process does
-
-	mu   sync.Mutex
-	own  map[messages.Partition]messages.Epoch
-	does hooks
-}
-
-// hooks are what the test does when the node drains a partition and when it loses one;
-// nil: nothing.
-type hooks struct{ busy, lost func(messages.Partition) }
-
-// Prepare has seen nobody before.
-func (n *node) Prepare(context.Context, messages.Partition) (messages.Epoch, error) { return 0, nil }
-
-// Acquired notes that the partition is the node's.
-func (n *node) Acquired(p messages.Partition, epoch messages.Epoch) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.own[p] = epoch
-	return nil
-}
-
-// Drain waits for what busy does.
-func (n *node) Drain(_ context.Context, p messages.Partition) bool {
-	if f := n.hooks().busy; f != nil {
-		f(p)
-	}
-	return true
-}
-
-// Stay does nothing: the partition is in own all the time.
-func (n *node) Stay(messages.Partition) {}
-
-// Lost notes that the partition is the node's no more.
-func (n *node) Lost(p messages.Partition) {
-	if f := n.hooks().lost; f != nil {
-		f(p)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.own, p)
-}
-
-func (n *node) hooks() hooks {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.does
-}
-
-func (n *node) hook(h hooks) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.does = h
-}
-
-// owns is how many partitions the node acts for.
-func (n *node) owns() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.own)
-}
-
-func (n *node) has(p messages.Partition) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	_, ok := n.own[p]
-	return ok
-}
-
-func (n *node) epoch(p messages.Partition) messages.Epoch {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.own[p]
-}
-
-// member makes one that has no leases.
-func (w *world) member(id string) (*member.Members, *nats.Conn) {
-	w.T.Helper()
-	nc := w.Connect()
-	m, err := member.Join(w.Ctx, member.Config{Conn: nc, Root: "reprise", Self: member.Info{ID: id, Started: time.Now()}, Logger: w.Log.Logger()})
-	w.OK(err)
-	w.T.Cleanup(func() { m.Leave(w.Ctx) })
-	return m, nc
-}
-
-// join makes one that takes partitions.
-func (w *world) join(id string) *node {
-	w.T.Helper()
-	members, nc := w.member(id)
-	n := &node{members: members, die: nc.Close, own: make(map[messages.Partition]messages.Epoch)}
-	var err error
-	n.Leases, err = lease.Open(w.Ctx, lease.Config{
-		Conn: nc, Root: "reprise", Members: members, Owner: n, DrainLimit: 20 * time.Second, Logger: w.Log.Logger(),
-	})
-	w.OK(err)
-	w.T.Cleanup(func() { n.Release(w.Ctx) })
-	w.OK(n.Settled(w.Ctx))
-	return n
-}
-
-// two nodes that have 32 partitions each.
-func (w *world) two() (a, b *node) {
-	w.T.Helper()
-	a, b = w.join("a"), w.join("b")
-	w.Eventually("shares are even", func() bool { return a.owns() == 32 && b.owns() == 32 })
-	return a, b
-}
-
-// leased is who has a partition by its lease.
-func (w *world) leased(p messages.Partition) string {
-	w.T.Helper()
-	e, err := w.bucket("leases").Get(w.Ctx, fmt.Sprintf("p.%s", p))
-	w.OK(err)
-	var v struct{ Member string }
-	w.OK(json.Unmarshal(e.Value(), &v))
-	return v.Member
-}
-
-// settled waits until everything is somebody's, by the leases and by the nodes.
-func (w *world) settled(nodes map[string]*node) {
-	w.T.Helper()
-	for p := range messages.Partition(messages.Partitions) {
-		w.Eventually("partition "+p.String()+" is somebody's", func() bool {
-			n := nodes[w.leased(p)]
-			return n != nil && n.has(p)
-		})
-	}
-}
-
 // The consumer of a node's watch is gone, as with the server that it was on, and another
-// node leaves: what that had is taken before the library makes the consumer anew.
+// node leaves: what that had is taken before the library makes the consumer again.
 func TestTheWatchDies(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
 	s, err := w.js.Stream(w.Ctx, "KV_reprise_leases")
 	w.OK(err)
-	for told := false; !told; {
+	for silent := false; !silent; {
 		names := s.ConsumerNames(w.Ctx)
 		for name := range names.Name() {
 			if err := s.DeleteConsumer(w.Ctx, name); !errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -191,20 +29,19 @@ func TestTheWatchDies(t *testing.T) {
 			}
 		}
 		w.OK(names.Err())
-		b.Release(w.Ctx)
-		b.members.Leave(w.Ctx)
+		b.Close()
 		w.Eventually("all is the other's", func() bool { return a.owns() == messages.Partitions })
-		told = strings.Contains(w.Log.String(), "though leases have changed")
-		if !told { // the machine stood still: the watch began anew for that, or the library was first
+		silent = strings.Contains(w.Log.String(), "though keys have changed")
+		if !silent { // the machine stood still: the watch began again for that, or the library was first
 			b = w.join("b")
 			w.Eventually("shares are even", func() bool { return a.owns() == 32 && b.owns() == 32 })
 		}
 	}
-	c := w.join("c") // and the new watch tells
+	c := w.join("c") // and the new watch shows it
 	w.Eventually("shares are even", func() bool { return a.owns() == 32 && c.owns() == 32 })
 }
 
-// Two nodes drain at the same time, and nobody else is there: each keeps what it has.
+// Two nodes drain at the same time, and there is no other: each keeps what it has.
 // Once one takes part again it gets everything.
 func TestAllDrain(t *testing.T) {
 	embeddedtest.Long(t, "several members")
@@ -219,9 +56,9 @@ func TestAllDrain(t *testing.T) {
 	}
 	a.hook(hooks{busy: tool, lost: wait})
 	b.hook(hooks{busy: tool, lost: wait})
-	w.OK(a.members.Drain(w.Ctx, true))
-	<-given // to the other, which is not told yet
-	w.OK(b.members.Drain(w.Ctx, true))
+	w.OK(a.Drain(w.Ctx, true))
+	<-given // to the other, which does not know yet
+	w.OK(b.Drain(w.Ctx, true))
 	w.Eventually("both know", func() bool { return !a.Others() && !b.Others() })
 	a.hook(hooks{})
 	b.hook(hooks{})
@@ -230,22 +67,22 @@ func TestAllDrain(t *testing.T) {
 		t.Error("both say that they have nothing left")
 	}
 	w.settled(map[string]*node{"a": a, "b": b})
-	w.OK(b.members.Drain(w.Ctx, false))
+	w.OK(b.Drain(w.Ctx, false))
 	w.Eventually("it has everything", func() bool { return b.owns() == messages.Partitions })
 	if left := a.Empty(w.Ctx); left != 0 {
 		t.Errorf("%d are left", left)
 	}
 }
 
-// A drained node whose peers have gone takes what is free: nobody else does.
+// A drained node whose peers have gone takes what is free: no other does.
 func TestDrainedAndLeftAlone(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
-	w.OK(a.members.Drain(w.Ctx, true))
+	w.OK(a.Drain(w.Ctx, true))
 	w.Eventually("it has given all away", func() bool { return a.Empty(w.Ctx) == 0 })
 	w.Eventually("the other has everything", func() bool { return b.owns() == messages.Partitions })
-	b.die()
+	b.conn.Close()
 	w.Eventually("the drained one has everything", func() bool { return a.owns() == messages.Partitions })
 	c := w.join("c")
 	w.Eventually("it gives it all to one that takes partitions", func() bool { return c.owns() == messages.Partitions })
@@ -258,10 +95,10 @@ func TestHandOverIsOneLine(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
-	w.OK(a.members.Drain(w.Ctx, true))
+	w.OK(a.Drain(w.Ctx, true))
 	w.Eventually("it has given all away", func() bool { return a.Empty(w.Ctx) == 0 })
 	w.Eventually("the other has everything", func() bool { return b.owns() == messages.Partitions })
-	told := func() (lines, partitions int) {
+	logged := func() (lines, partitions int) {
 		for line := range strings.Lines(w.Log.String()) {
 			if _, rest, found := strings.Cut(line, "handed over\" partitions="); found {
 				var n, to int
@@ -273,9 +110,9 @@ func TestHandOverIsOneLine(t *testing.T) {
 		}
 		return lines, partitions
 	}
-	w.Eventually("all is told", func() bool { _, n := told(); return n >= messages.Partitions })
-	if lines, _ := told(); lines > 8 { // two, unless the other was slow to take some
-		t.Errorf("%d lines tell of two hand-overs:\n%s", lines, w.Log)
+	w.Eventually("all is logged", func() bool { _, n := logged(); return n >= messages.Partitions })
+	if lines, _ := logged(); lines > 8 { // two, unless the other was slow to take some
+		t.Errorf("%d lines for two handovers:\n%s", lines, w.Log)
 	}
 }
 
@@ -298,10 +135,10 @@ func TestLeaseThatCouldNotBeWritten(t *testing.T) {
 			}
 		})
 	}})
-	w.OK(a.members.Drain(w.Ctx, true))
+	w.OK(a.Drain(w.Ctx, true))
 	w.Eventually("it has given all away", func() bool { return a.Empty(w.Ctx) == 0 })
 	w.Eventually("the other has everything", func() bool { return b.owns() == messages.Partitions })
-	if !strings.Contains(w.Log.String(), "could not be handed over") {
+	if !strings.Contains(w.Log.String(), "could not be taken, or handed over") {
 		t.Error("all could be written")
 	}
 	if is := b.epoch(broken); is <= before {
@@ -327,7 +164,7 @@ func TestBusyIsJudgedBeforeTrust(t *testing.T) {
 			isTaken := taken != nil && *taken == p
 			mu.Unlock()
 			if isTaken {
-				if a.members.Trusted() {
+				if a.Trusted() {
 					t.Error("it is trusted and acts for a partition of another")
 				}
 				lost <- p
@@ -354,9 +191,9 @@ func TestBusyIsJudgedBeforeTrust(t *testing.T) {
 		}
 	}
 	mu.Unlock()
-	term, _ := a.members.Trust() // it may have lapsed before anything was stuck, and been trusted since
 	w.OK(w.bucket("members").Delete(w.Ctx, "m.a"))
-	w.Eventually("it has joined again", func() bool { is, _ := a.members.Trust(); return is != term })
+	w.Eventually("it is not trusted", func() bool { return !a.Trusted() })
+	w.Eventually("it has joined again", func() bool { return strings.Contains(w.Log.String(), "had lapsed; it joins again") })
 	_, err := w.bucket("leases").Put(w.Ctx, "p."+taken.String(), []byte(`{"member":"b"}`))
 	w.OK(err)
 	select {
@@ -364,11 +201,11 @@ func TestBusyIsJudgedBeforeTrust(t *testing.T) {
 	case <-w.Ctx.Done():
 		t.Fatalf("it goes on acting for what is another's; logged:\n%s", w.Log)
 	}
-	if a.members.Trusted() {
+	if a.Trusted() {
 		t.Error("it is trusted while partitions are still given up")
 	}
 	release()
-	w.Eventually("it is trusted again", a.members.Trusted)
+	w.Eventually("it is trusted again", a.Trusted)
 	if a.has(*taken) {
 		t.Error("it has what is another's")
 	}

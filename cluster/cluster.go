@@ -388,12 +388,6 @@ func hostname() string {
 // fenced is called after an agent has met a newer owner than this node.
 func (n *Node) fenced(a messages.AgentID, _ messages.Epoch) { n.ownership.Doubt(a.Partition()) }
 
-func (n *Node) bounded(f func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	f(ctx)
-}
-
 func (n *Node) openDoors(context.Context) error {
 	n.onClose(n.gateway.Close)
 	if err := n.gateway.Open(); err != nil {

@@ -139,7 +139,11 @@ func (o *Ownership) beat(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
 	case o.renew <- done:
-		return <-done // a heartbeat ends in time
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}

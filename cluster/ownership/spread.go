@@ -31,7 +31,9 @@ func spread(now table, members []string) table {
 	room := quotas(has, members)
 	for _, m := range members {
 		mine := has[m]
-		slices.SortFunc(mine, func(a, b messages.Partition) int { return cmp.Compare(weight(b, m), weight(a, m)) })
+		if len(mine) > room[m] { // else it keeps all
+			slices.SortFunc(mine, func(a, b messages.Partition) int { return cmp.Compare(weight(b, m), weight(a, m)) })
+		}
 		for len(mine) > 0 && room[m] > 0 {
 			next[mine[0]], mine = m, mine[1:]
 			room[m]--

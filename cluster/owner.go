@@ -35,8 +35,8 @@ type owner struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// waking are the places for those that are recovered at once.
-	waking places
+	// waking bounds how many are recovered at once.
+	waking slots
 
 	recovered recovered
 

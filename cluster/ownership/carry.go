@@ -35,19 +35,12 @@ func (o *Ownership) carryOut() error {
 			"member", o.self.ID, "partitions@epochs", strings.Join(lost, " "))
 	}
 	o.unsure = o.unsure && !o.sure()
-	if o.count(func(p *partition) bool { return p.doing == take }) == 0 {
-		select {
-		case <-o.settled:
-		default:
-			close(o.settled)
-		}
-	}
-	if o.count(func(p *partition) bool {
-		return p.drained || p.doing == drain || p.doing == handOver
-	}) == 0 {
+	settled := o.settled || o.count(func(p *partition) bool { return p.doing == take }) == 0
+	if o.count(func(p *partition) bool { return p.drained || p.doing == drain || p.doing == handOver }) == 0 {
 		o.logHanded()
 	}
-	if len(o.seen) != members {
+	if settled != o.settled || len(o.seen) != members {
+		o.settled = settled
 		o.change()
 	}
 	return nil

@@ -101,13 +101,13 @@ type Ownership struct {
 	works   sync.WaitGroup
 	wake    chan struct{}     // receives when there is something to plan
 	renew   chan chan<- error // asks for a heartbeat now
-	settled chan struct{}     // closed once the takes of the first plan have ended
 	warning *time.Timer       // fires when the trust window ends; nil: there was no heartbeat
 
 	mu sync.Mutex
 	trust
 	state
 	members, leases jetstream.KeyValue
+	settled         bool     // the takes of the first plan have ended
 	released        bool     // nothing is planned any more
 	handed          []string // what was handed over and not logged yet, with its epochs
 	handedTo        map[string]int
@@ -117,7 +117,7 @@ type Ownership struct {
 // New returns the ownership of a node that has not joined.
 func New(cfg Config) *Ownership {
 	return &Ownership{
-		cfg: cfg, conn: cfg.JetStream.Conn(), wake: make(chan struct{}, 1), renew: make(chan chan<- error), settled: make(chan struct{}), changed: make(chan struct{}),
+		cfg: cfg, conn: cfg.JetStream.Conn(), wake: make(chan struct{}, 1), renew: make(chan chan<- error), changed: make(chan struct{}),
 		handedTo: make(map[string]int),
 		trust:    trust{unsure: true},
 		state:    state{self: cfg.Self, seen: make(map[string]member), unable: make(map[string]time.Time)},
@@ -148,11 +148,27 @@ func (o *Ownership) Join(ctx context.Context) error {
 // Settled waits until every partition was looked at once, and those that this node was to
 // take then are taken.
 func (o *Ownership) Settled(ctx context.Context) error {
-	select {
-	case <-o.settled:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	return o.await(ctx, func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.settled
+	})
+}
+
+// await waits until is reports so, after one change or another.
+func (o *Ownership) await(ctx context.Context, is func() bool) error {
+	for {
+		o.mu.Lock()
+		changed := o.changed
+		o.mu.Unlock()
+		if is() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -225,19 +241,11 @@ func (o *Ownership) Others() bool {
 // Empty waits until this node has no partition, and returns how many it has if ctx ends
 // before, or if no other member takes any.
 func (o *Ownership) Empty(ctx context.Context) (left int) {
-	for {
-		o.mu.Lock()
-		changed := o.changed
-		o.mu.Unlock()
-		if left = o.Kept(); left == 0 || !o.Others() {
-			return left
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return left
-		}
-	}
+	_ = o.await(ctx, func() bool {
+		left = o.Kept()
+		return left == 0 || !o.Others()
+	})
+	return left
 }
 
 // GiveUp releases a partition of this node in the background: first nothing acts there any

@@ -69,7 +69,7 @@ type Owner interface {
 	Drain(ctx context.Context, p messages.Partition) (quiet bool)
 	// Stay ends a drain: the partition is not handed over.
 	Stay(p messages.Partition)
-	// Lost stops what acts there. It returns when nothing does any more, or when it has
+	// Lost stops what acts there, if anything does. It returns when nothing does any more, or when it has
 	// waited for that in vain: what is still done then is refused by the fence.
 	Lost(p messages.Partition)
 }

@@ -216,11 +216,12 @@ func (s *state) sure() bool {
 func (s *state) decide(do action, p int, to string) step {
 	at := &s.partitions[p]
 	st := step{do, messages.Partition(p), to, at.revision, at.epoch}
+	if !at.held() {
+		st.revision, st.epoch = at.lease.revision, at.lease.epoch()
+	}
 	switch do {
 	case hurry:
 		return st
-	case take:
-		st.revision, st.epoch = at.lease.revision, at.lease.epoch()
 	case handOver, lose:
 		at.revision, at.meant, at.drained = 0, "", false
 	}
@@ -268,6 +269,8 @@ func (s *state) acquire(at *partition, to string, leaves bool, now time.Time) ac
 	case !mine && s.living(at.lease.Member, now):
 		at.free = time.Time{}
 	case now.Before(at.later), leaves && !mine:
+	case leaves: // the lease could not be written when it was handed over
+		return handOver
 	case mine, to == s.self.ID:
 		at.free = time.Time{}
 		return take

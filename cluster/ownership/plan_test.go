@@ -73,6 +73,7 @@ func TestPlanOfOne(t *testing.T) {
 		"another's, which lives":         {members: []Info{a, b}, is: func(s *state) { s.partitions[0].lease.Member = "b" }},
 		"another's, which is unknown":    {members: []Info{a}, is: func(s *state) { s.partitions[0].lease.Member = "b" }, want: take},
 		"its own lease, not held":        {members: []Info{a, b}, is: func(s *state) { s.partitions[0].lease.Member = "a" }, want: take},
+		"its own lease, and it drains":   {members: []Info{drains, b}, is: func(s *state) { s.self.Draining = true; s.partitions[0].lease.Member = "a" }, want: handOver},
 		"meant for another":              {members: []Info{a, b}, is: func(s *state) { s.partitions[0].lease.Next = "b" }},
 		"meant for another that did not": {members: []Info{a, b}, is: func(s *state) { s.partitions[0].lease.Next = "b" }, after: grace, want: take},
 		"tried a moment ago":             {members: []Info{a}, is: func(s *state) { s.partitions[0].later = now.Add(time.Second) }},

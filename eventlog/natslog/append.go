@@ -1,9 +1,7 @@
 package natslog
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -141,47 +139,4 @@ func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (act
 func conflicting(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == codeWrongSequence || api.ErrorCode == codeWrongSequenceBusy)
-}
-
-// publish sends m to its stream and returns the sequence it was stored at.
-func (c *conn) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
-	answer, err := c.request(ctx, m)
-	if err != nil {
-		return 0, err
-	}
-	if seq := storedAt(answer.Data); seq != 0 {
-		return seq, nil
-	}
-	var ack struct {
-		Stream string              `json:"stream"`
-		Seq    uint64              `json:"seq"`
-		Error  *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(answer.Data, &ack); err != nil {
-		return 0, fmt.Errorf("unreadable acknowledgement: %w", err)
-	}
-	switch {
-	case ack.Error != nil:
-		return 0, ack.Error
-	case ack.Stream == "" || ack.Seq == 0:
-		return 0, fmt.Errorf("unreadable acknowledgement %q", answer.Data)
-	}
-	return ack.Seq, nil
-}
-
-// storedAt returns the sequence in an acknowledgement as the server writes it,
-// {"stream":"S","seq":N}, without decoding it: there is one for each append. Zero: the
-// answer is another one.
-func storedAt(answer []byte) (seq uint64) {
-	rest, is := bytes.CutPrefix(answer, []byte(`{"stream":"`))
-	name, rest, found := bytes.Cut(rest, []byte(`","seq":`))
-	digits, end := bytes.CutSuffix(rest, []byte{'}'})
-	if !is || !found || !end || len(name) == 0 {
-		return 0
-	}
-	seq, err := strconv.ParseUint(string(digits), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return seq
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,92 +15,22 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/internal/answers"
 )
 
-// conn is a connection with its own way of matching answers to requests: one
-// subscription and a map of those who wait, cheaper than the library's.
+// conn is a connection and what is asked on it.
 type conn struct {
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	prefix string // of reply subjects
+	nc *nats.Conn
+	js jetstream.JetStream
 
-	mu      sync.Mutex
-	last    uint64
-	waiting map[uint64]*call
-	broken  chan struct{} // closed and replaced when the connection breaks
-	asking  map[string]*asking
+	mu     sync.Mutex
+	asking map[string]*asking
 }
-
-// call waits for one answer. Whoever takes it out of the map decides: the
-// answer, which then always comes, or the caller, who has given up.
-type call struct {
-	answer chan *nats.Msg
-	timer  *time.Timer
-}
-
-var calls = sync.Pool{New: func() any {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return &call{answer: make(chan *nats.Msg, 1), timer: t}
-}}
 
 func newConn(nc *nats.Conn) (*conn, error) {
 	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{nc: nc, js: js, prefix: nc.NewInbox() + ".", waiting: make(map[uint64]*call), broken: make(chan struct{}), asking: make(map[string]*asking)}
-	sub, err := nc.Subscribe(c.prefix+"*", c.answered)
-	if err != nil {
-		return nil, err
-	}
-	go c.watch(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
-	return c, sub.SetPendingLimits(-1, -1)
+	return &conn{nc: nc, js: js, asking: make(map[string]*asking)}, err
 }
 
-// watch wakes whoever waits for something that a broken connection will not
-// bring any more. It ends with the connection.
-func (c *conn) watch(changed chan nats.Status) {
-	defer c.nc.RemoveStatusListener(changed)
-	for !c.nc.IsClosed() {
-		<-changed
-		c.mu.Lock()
-		close(c.broken)
-		c.broken = make(chan struct{})
-		c.mu.Unlock()
-	}
-}
-
-// breaks is closed when the connection breaks from now on.
-func (c *conn) breaks() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.broken
-}
-
-func (c *conn) answered(m *nats.Msg) {
-	n, err := strconv.ParseUint(m.Subject[len(c.prefix):], 36, 64)
-	if err != nil {
-		return
-	}
-	if w := c.take(n); w != nil {
-		w.answer <- m
-	}
-}
-
-func (c *conn) take(n uint64) *call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.waiting[n]
-	delete(c.waiting, n)
-	return w
-}
-
-func (c *conn) register(w *call) (n uint64, breaks <-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last++
-	c.waiting[c.last] = w
-	return c.last, c.broken
-}
+// breaks returns how often the connection has been made again.
+func (c *conn) breaks() uint64 { return c.nc.Stats().Reconnects }
 
 // unavailable is an error that may be over soon.
 type unavailable string
@@ -118,44 +47,62 @@ const (
 )
 
 // request publishes m and waits for the answer, until ctx ends or
-// answers.Wait is over. m's subject must be set.
+// answers.Wait is over.
 func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return c.requestWithin(ctx, m, answers.Wait)
 }
 
 // requestWithin is request with a patience of its own.
-func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	w := calls.Get().(*call)
-	defer calls.Put(w)
-	n, breaks := c.register(w)
-	m.Reply = string(strconv.AppendUint(append(make([]byte, 0, 64), c.prefix...), n, 36))
-	if err := c.nc.PublishMsg(m); err != nil {
-		c.take(n)
-		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it is set to hold nothing
-			err = errUnsent
+func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duration) (answer *nats.Msg, err error) {
+	err = c.within(ctx, wait, func(ctx context.Context) error {
+		answer, err = c.nc.RequestMsgWithContext(ctx, m)
+		return err
+	})
+	return answer, err
+}
+
+// publish sends m to its stream and returns the sequence it was stored at.
+func (c *conn) publish(ctx context.Context, m *nats.Msg) (seq uint64, err error) {
+	err = c.within(ctx, answers.Wait, func(ctx context.Context) error {
+		ack, err := c.js.PublishMsg(ctx, m, once...)
+		if err == nil {
+			seq = ack.Sequence
 		}
-		return nil, err
+		return err
+	})
+	return seq, err
+}
+
+// once has the library publish once: what follows is the caller's decision.
+var once = []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
+
+// within asks the server and waits for the answer, until ctx ends or wait is over. A request
+// that cannot be sent is not made: the library (nats.go 1.55) keeps it for an answer for ever.
+func (c *conn) within(ctx context.Context, wait time.Duration, ask func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	w.timer.Reset(wait)
-	defer w.timer.Stop()
-	var failed error
-	select {
-	case answer := <-w.answer:
-		return responded(answer)
-	case <-ctx.Done():
-		failed = ctx.Err()
-	case <-breaks:
-		failed = errBroken
-	case <-w.timer.C:
-		failed = fmt.Errorf("%w: waited %v", errNoAnswer, wait)
+	if c.nc.IsReconnecting() {
+		return errUnsent
 	}
-	if c.take(n) != nil {
-		return nil, failed
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := ask(within)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: waited %v", errNoAnswer, wait)
+	case errors.Is(err, nats.ErrReconnectBufExceeded): // it is set to hold nothing
+		return errUnsent
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
+		return errNoResponders
+	case errors.Is(err, nats.ErrDisconnected):
+		return errBroken
 	}
-	return responded(<-w.answer) // it came at the same moment
+	return err
 }
 
 // askedAtOnce is how many requests to the API of one stream, for single agents, wait for
@@ -219,11 +166,4 @@ func (c *conn) api(ctx context.Context, subject, stream string, data []byte) (*n
 	answer, err := c.request(ctx, &nats.Msg{Subject: subject + stream, Data: data})
 	done(err == nil)
 	return answer, err
-}
-
-func responded(m *nats.Msg) (*nats.Msg, error) {
-	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		return nil, errNoResponders
-	}
-	return m, nil
 }

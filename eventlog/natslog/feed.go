@@ -29,7 +29,6 @@ type feed struct {
 	msgs   chan *nats.Msg
 	done   chan struct{} // closed when the feed is
 	timer  *time.Timer
-	breaks <-chan struct{}
 	seen   uint64 // consumer sequence of the newest message
 	// pending is how many messages were still to come, when the newest one was sent.
 	pending uint64
@@ -50,7 +49,7 @@ type delivery struct {
 // feed opens a consumer on stream. The config's filter and where to begin are
 // the caller's. The feed ends with ctx; close it anyway.
 func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (*feed, error) {
-	f := &feed{c: c, stream: stream, msgs: make(chan *nats.Msg, 64), done: make(chan struct{}), timer: time.NewTimer(silence), breaks: c.breaks()}
+	f := &feed{c: c, stream: stream, msgs: make(chan *nats.Msg, 64), done: make(chan struct{}), timer: time.NewTimer(silence)}
 	cfg.DeliverSubject = c.nc.NewInbox()
 	cfg.AckPolicy = jetstream.AckNonePolicy
 	cfg.MaxDeliver = 1
@@ -132,8 +131,6 @@ func (f *feed) receive(ctx context.Context) (*nats.Msg, error) {
 		return m, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-f.breaks:
-		return nil, fmt.Errorf("%w: the connection broke", errLost)
 	case <-f.timer.C:
 		return nil, fmt.Errorf("%w: silent for %v", errLost, silence)
 	}

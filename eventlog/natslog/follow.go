@@ -236,9 +236,10 @@ func (f *follower) tail(ctx context.Context) error {
 		}
 		select {
 		case <-ticker.C:
-		case <-breaks:
-			return fmt.Errorf("%w: the connection broke", errLost)
 		case <-ctx.Done():
+		}
+		if f.c.breaks() != breaks { // the server may have lost the stream's end
+			return fmt.Errorf("%w: the connection broke", errLost)
 		}
 	}
 	return ctx.Err()

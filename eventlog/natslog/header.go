@@ -48,7 +48,7 @@ func (p *publication) fill(stream string, e eventlog.Entry) {
 }
 
 func (p *publication) release() {
-	p.msg.Data, p.msg.Subject, p.msg.Reply = nil, "", ""
+	p.msg.Data, p.msg.Subject = nil, ""
 	publications.Put(p)
 }
 

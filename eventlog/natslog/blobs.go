@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
@@ -330,24 +329,13 @@ func (c *conn) listOnce(ctx context.Context, stream, filter string, at uint64, g
 		return at, ctx.Err() != nil, err
 	}
 	defer f.close()
-	for heard := time.Now(); at < newest.seq; {
-		m, err := f.next(ctx)
-		switch {
-		case err != nil:
-			return at, ctx.Err() != nil, err
-		case m != nil:
-			heard, at = time.Now(), m.seq
-			give(m)
-		case time.Since(heard) > silence:
-			return at, false, errors.New("the consumer is alive but brings no more")
-		default: // what was the newest may have been removed
-			if newest, err = c.newest(ctx, stream, filter); err != nil {
-				return at, ctx.Err() != nil, err
-			}
-			if newest == nil {
-				return at, true, nil
-			}
-		}
-	}
-	return at, true, nil
+	err = f.all(ctx, headsAtOnce, func(m *delivery) bool {
+		at = m.seq
+		give(m)
+		return at < newest.seq
+	}, func() (more bool, err error) { // what was the newest may have been removed
+		newest, err = c.newest(ctx, stream, filter)
+		return at < seqOf(newest), err
+	})
+	return at, err == nil || ctx.Err() != nil, err
 }

@@ -4,36 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/internal/answers"
 )
 
 const (
-	// heartbeat is how often an idle consumer says that it is alive.
-	heartbeat = 2 * time.Second
-	// silence is how long a consumer may say nothing before it counts as lost.
+	// silence is how long a consumer may bring nothing of what the leader has before it counts
+	// as lost.
 	silence = 5 * time.Second
+	// lagPause is how long a reader waits for what a replica lags behind.
+	lagPause = 50 * time.Millisecond
+	// feedExpires is how long the server keeps a consumer that nothing is fetched from.
+	feedExpires = time.Minute
+	// fetchPatience is how long the library waits for the next message of a fetch, or
+	// for its end. It does not report that it has given up: what comes then is dropped,
+	// and the server takes it for delivered (nats.go 1.55, jetstream/pull.go).
+	fetchPatience = time.Second
 )
 
-// feed is one ephemeral push consumer of one node's memory and what it has
-// sent so far. Messages come in order and without gaps, or next fails with
-// errLost. It is used by one goroutine.
+// feed is one ephemeral consumer of one node's memory and what was fetched from it.
+// Messages come in order and without gaps, or fetch fails with errLost. It is used by one
+// goroutine.
 type feed struct {
-	c      *conn
-	stream string
-	name   string
-	sub    *nats.Subscription
-	msgs   chan *nats.Msg
-	done   chan struct{} // closed when the feed is
-	timer  *time.Timer
-	seen   uint64 // consumer sequence of the newest message
+	c        *conn
+	stream   string
+	consumer jetstream.Consumer
+	seen     uint64 // how many messages it has given
+	late     bool   // the answer to a fetch may have been dropped
 	// pending is how many messages were still to come, when the newest one was sent.
 	pending uint64
-	// passed is the stream sequence up to which the server had looked, when it last said so.
-	passed uint64
 }
 
 // errLost says that the consumer is gone or has skipped a message: make a new
@@ -47,109 +49,107 @@ type delivery struct {
 }
 
 // feed opens a consumer on stream. The config's filter and where to begin are
-// the caller's. The feed ends with ctx; close it anyway.
+// the caller's, who closes it.
 func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (*feed, error) {
-	f := &feed{c: c, stream: stream, msgs: make(chan *nats.Msg, 64), done: make(chan struct{}), timer: time.NewTimer(silence)}
-	cfg.DeliverSubject = c.nc.NewInbox()
-	cfg.AckPolicy = jetstream.AckNonePolicy
-	cfg.MaxDeliver = 1
-	cfg.Replicas, cfg.MemoryStorage = 1, true
-	cfg.FlowControl, cfg.IdleHeartbeat = true, heartbeat
-	cfg.InactiveThreshold = 2 * silence
-	var err error
-	if f.sub, err = c.nc.Subscribe(cfg.DeliverSubject, f.deliver); err != nil {
+	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage, cfg.InactiveThreshold = jetstream.AckNonePolicy, 1, true, feedExpires
+	done, err := c.turn(ctx, stream)
+	if err != nil {
 		return nil, err
 	}
-	if err = f.sub.SetPendingLimits(-1, -1); err != nil { // flow control bounds it
-		return nil, errors.Join(err, f.sub.Unsubscribe())
-	}
-	var made jetstream.PushConsumer
-	done, err := c.turn(ctx, stream)
-	if err == nil {
-		made, err = c.js.CreatePushConsumer(ctx, stream, cfg)
-		done(err == nil)
-	}
+	var consumer jetstream.Consumer
+	err = c.within(ctx, answers.Wait, func(ctx context.Context) error {
+		consumer, err = c.js.CreateConsumer(ctx, stream, cfg)
+		return err
+	})
+	done(err == nil)
 	if err != nil {
 		if ctx.Err() == nil {
 			err = forNow(err)
 		}
-		return nil, errors.Join(err, f.sub.Unsubscribe())
+		return nil, err
 	}
-	f.name, f.pending = made.CachedInfo().Name, made.CachedInfo().NumPending
-	return f, nil
+	return &feed{c: c, stream: stream, consumer: consumer, pending: consumer.CachedInfo().NumPending}, nil
 }
 
-func (f *feed) deliver(m *nats.Msg) {
-	select {
-	case f.msgs <- m:
-	case <-f.done:
-	}
-}
-
-// close removes the consumer. The server would do so by itself, later.
+// close removes the consumer; it expires if that is lost.
 func (f *feed) close() {
-	close(f.done)
-	f.timer.Stop()
-	_ = f.sub.Unsubscribe()                                                 // fails only with the connection
-	_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+f.name, nil) // it expires if this is lost
+	_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+f.consumer.CachedInfo().Name, nil)
 }
 
-// next gives the next message. After heartbeats only, it gives nil, nil, so
-// that the caller can look at the time.
-func (f *feed) next(ctx context.Context) (*delivery, error) {
-	m, err := f.receive(ctx)
+// fetch gives what the stream has now, up to so many messages, and returns how many came. A
+// message that the consumer has skipped means that the consumer was lost.
+func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more bool)) (n int, more bool, err error) {
+	begun := time.Now()
+	batch, err := f.consumer.FetchNoWait(atOnce)
 	if err != nil {
-		return nil, err
+		return 0, false, err
 	}
-	if len(m.Data) == 0 && m.Header.Get("Status") == "100" {
-		return nil, f.control(m)
+	for msg := range batch.Messages() {
+		meta, err := msg.Metadata()
+		if err != nil {
+			return n, false, err
+		}
+		if f.seen++; meta.Sequence.Consumer != f.seen {
+			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen-1)
+		}
+		n++
+		f.pending = meta.NumPending
+		if !give(&delivery{stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, meta.Timestamp}) {
+			return n, false, nil
+		}
 	}
-	meta, err := m.Metadata()
+	if err := batch.Error(); err != nil {
+		return n, true, err
+	}
+	switch {
+	case n < atOnce && time.Since(begun) >= fetchPatience:
+		f.late = true
+	case f.late:
+		return n, true, f.missed(ctx)
+	}
+	return n, true, nil
+}
+
+// missed finds out, once a fetch was answered in time, and so all before it, whether the
+// consumer has delivered more than came.
+func (f *feed) missed(ctx context.Context) error {
+	info, err := f.consumer.Info(ctx)
 	if err != nil {
-		return nil, nil // somebody else has published to our inbox
+		return nil // it is asked again after the next fetch, which fails if the consumer is gone
 	}
-	if meta.Sequence.Consumer != f.seen+1 {
-		return nil, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen)
+	if info.Delivered.Consumer > f.seen {
+		return fmt.Errorf("%w: %d messages were delivered and %d came", errLost, info.Delivered.Consumer, f.seen)
 	}
-	f.seen++
-	f.pending = meta.NumPending
-	return &delivery{stored{seq: meta.Sequence.Stream, subject: m.Subject, header: m.Header, data: m.Data}, meta.Timestamp}, nil
-}
-
-func (f *feed) receive(ctx context.Context) (*nats.Msg, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	select { // most often one is there
-	case m := <-f.msgs:
-		return m, nil
-	default:
-	}
-	f.timer.Reset(silence)
-	select {
-	case m := <-f.msgs:
-		return m, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-f.timer.C:
-		return nil, fmt.Errorf("%w: silent for %v", errLost, silence)
-	}
-}
-
-// control answers flow control and notices messages lost before a heartbeat.
-func (f *feed) control(m *nats.Msg) error {
-	reply := m.Reply
-	if reply == "" {
-		reply = m.Header.Get("Nats-Consumer-Stalled")
-	}
-	if reply != "" {
-		return f.c.nc.Publish(reply, nil)
-	}
-	if passed, err := strconv.ParseUint(m.Header.Get("Nats-Last-Stream"), 10, 64); err == nil {
-		f.passed = passed
-	}
-	if last, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64); err == nil && last != f.seen {
-		return fmt.Errorf("%w: message %d did not come, only %d", errLost, last, f.seen)
-	}
+	f.late = false
 	return nil
+}
+
+// all gives messages until give wants no more. Where none comes for a while, though the reader
+// expects some, it calls idle, if given, and fails once that has been so for too long.
+func (f *feed) all(ctx context.Context, atOnce int, give func(*delivery) (more bool), idle func() (more bool, err error)) error {
+	for since := time.Now(); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, more, err := f.fetch(ctx, atOnce, give)
+		if err != nil || !more {
+			return err
+		}
+		if n > 0 {
+			since = time.Now()
+			continue
+		}
+		if idle != nil {
+			if more, err := idle(); err != nil || !more {
+				return err
+			}
+		}
+		if time.Since(since) > silence {
+			return errors.New("the consumer is alive but brings no more: its server lags behind, or messages were removed")
+		}
+		select {
+		case <-time.After(lagPause):
+		case <-ctx.Done():
+		}
+	}
 }

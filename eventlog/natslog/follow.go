@@ -146,14 +146,12 @@ func (f *follower) tell(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		defer feed.close()
-		for f.at < f.past {
-			m, err := feed.next(ctx)
-			if err != nil {
-				return false, err
-			}
-			if m != nil && !f.take(m) {
-				return false, nil
-			}
+		err = feed.all(ctx, f.atOnce, func(m *delivery) bool {
+			more = f.take(m)
+			return more && f.at < f.past
+		}, nil)
+		if err != nil || !more {
+			return false, err
 		}
 	}
 	f.at = max(f.at, f.end)
@@ -207,10 +205,6 @@ const (
 	// headsAtOnce and framesAtOnce are how many are asked for in one request.
 	// That many frames of the largest size must fit into memory.
 	headsAtOnce, framesAtOnce = 1000, 64
-	// fetchPatience is how long the library waits for the next message of a fetch, or
-	// for its end. It does not tell that it has given up: what comes then is dropped,
-	// and the server takes it for delivered (nats.go 1.55, jetstream/pull.go).
-	fetchPatience = time.Second
 )
 
 // tail gives messages as they are stored.

@@ -2,9 +2,7 @@ package natslog
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -70,20 +68,11 @@ func (l *Log) headBetween(ctx context.Context, a messages.AgentID, from, seq uin
 		return nil, err
 	}
 	defer feed.close()
-	for heard := time.Now(); ; {
-		m, err := feed.next(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case m == nil && time.Since(heard) > silence:
-			return nil, errors.New("the consumer brings no more: messages were removed")
-		case m == nil:
-			continue
-		case m.seq >= seq:
-			return newest, nil
-		}
-		if heard = time.Now(); m.isFrame() {
+	err = feed.all(ctx, headsAtOnce, func(m *delivery) bool {
+		if m.seq < seq && m.isFrame() {
 			newest = m
 		}
-	}
+		return m.seq < seq
+	}, nil)
+	return newest, err
 }

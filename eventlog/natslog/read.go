@@ -2,10 +2,8 @@ package natslog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -244,21 +242,11 @@ func (s *scanner) run(ctx context.Context, yield func(*stored, error) bool) (aga
 		return true, err
 	}
 	defer f.close()
-	heard := time.Now()
-	for s.at < s.last {
-		m, err := f.next(ctx)
-		switch {
-		case err != nil:
-			return true, err
-		case m != nil:
-			heard = time.Now()
-			s.at = m.seq
-			if !yield(&m.stored, nil) {
-				return false, nil
-			}
-		case time.Since(heard) > silence:
-			return true, errors.New("the consumer is alive but brings no more: its server lags behind, or messages were removed")
-		}
-	}
-	return false, nil
+	again = true
+	err = f.all(ctx, framesAtOnce, func(m *delivery) bool {
+		s.at = m.seq
+		again = yield(&m.stored, nil)
+		return again && s.at < s.last
+	}, nil)
+	return again && s.at < s.last, err
 }

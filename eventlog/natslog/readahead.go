@@ -45,23 +45,17 @@ func (l *Log) readAhead(ctx context.Context, p messages.Partition, agents []mess
 		return err
 	}
 	defer f.close()
-	for more := f.pending > 0; more; more = len(missing) > 0 && f.pending > 0 {
-		m, err := f.next(ctx)
-		if err != nil {
-			return err
-		}
-		if m == nil { // a heartbeat: what has not come by now is not waited for
-			return nil
-		}
+	if f.pending == 0 {
+		return nil
+	}
+	none := func() (more bool, err error) { return false, nil } // what has not come by now is not waited for
+	return f.all(ctx, framesAtOnce, func(m *delivery) bool {
 		a := missing[m.subject]
 		delete(missing, m.subject)
 		h, err := parseHeading(m.header)
-		if a == (messages.AgentID{}) || err != nil {
-			continue
+		if a != (messages.AgentID{}) && err == nil && !yield(eventlog.Newest{Agent: a, Seq: m.seq, Last: h.last, Size: len(m.data), Source: &m.stored}, nil) {
+			return false
 		}
-		if !yield(eventlog.Newest{Agent: a, Seq: m.seq, Last: h.last, Size: len(m.data), Source: &m.stored}, nil) {
-			return nil
-		}
-	}
-	return nil
+		return len(missing) > 0 && f.pending > 0
+	}, none)
 }

@@ -2,10 +2,7 @@ package natslog
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -17,19 +14,15 @@ const (
 	// by then at the latest, and an owner that takes it late recovers its agent then. The
 	// answer holds a whole frame.
 	settleEvery = 30 * time.Second
-	// readerExpires is how long the server keeps a consumer that nothing is fetched from.
-	readerExpires = time.Minute
 )
 
 // reader reads what is new to a follower: own frames from memory, others through one
 // consumer, which is made when it is needed.
 type reader struct {
 	*follower
-	consumer jetstream.Consumer // nil: none
-	from     uint64             // the consumer gives what is behind it
-	used     time.Time
-	seen     uint64 // how many messages it has given
-	late     bool   // the answer to a fetch may have been dropped
+	feed *feed  // nil: none
+	from uint64 // the feed gives what is behind it
+	used time.Time
 	// quiet counts the fetches in a row that brought only our own frames. unsure are the
 	// sequences of those that may turn out to be: their acknowledgement was on its way.
 	quiet  int
@@ -63,7 +56,7 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return 0, err == nil, err
 	}
 	n, more, err = r.fetch(ctx)
-	if err == nil && more && n < r.atOnce && !r.late && r.filter != "" {
+	if err == nil && more && n < r.atOnce && !r.feed.late && r.filter != "" {
 		r.jump()
 	}
 	return n, more, err
@@ -129,85 +122,38 @@ func (r *reader) takeOwn() (more bool) {
 }
 
 // open makes the consumer, unless there is one that is not far behind.
-func (r *reader) open(ctx context.Context) error {
-	if r.consumer != nil && (r.own == nil || time.Since(r.used) < readerExpires/2 && r.at-r.from < 10*uint64(r.atOnce)) {
+func (r *reader) open(ctx context.Context) (err error) {
+	if r.feed != nil && (r.own == nil || time.Since(r.used) < feedExpires/2 && r.at-r.from < 10*uint64(r.atOnce)) {
 		r.used = time.Now()
 		return nil
 	}
 	r.close()
-	cfg := r.config()
-	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage, cfg.InactiveThreshold = jetstream.AckNonePolicy, 1, true, readerExpires
-	consumer, err := r.c.js.CreateConsumer(ctx, r.stream, cfg)
-	if err != nil {
-		return err
-	}
-	r.consumer, r.from, r.used, r.seen, r.late = consumer, r.at, time.Now(), 0, false
-	return nil
+	r.feed, err = r.c.feed(ctx, r.stream, r.config())
+	r.from, r.used = r.at, time.Now()
+	return err
 }
 
-// close removes the consumer; it expires if that is lost.
+// close removes the consumer.
 func (r *reader) close() {
-	if r.consumer != nil {
-		_ = r.c.nc.Publish("$JS.API.CONSUMER.DELETE."+r.stream+"."+r.consumer.CachedInfo().Name, nil)
+	if r.feed != nil {
+		r.feed.close()
 	}
-	r.consumer = nil
+	r.feed = nil
 }
 
 // fetch gives what the stream has now, of whole messages the past, too: one that is pushed
-// may be megabytes ahead of a slow reader. A message that the consumer has skipped means that
-// the consumer was lost.
+// may be megabytes ahead of a slow reader.
 func (r *reader) fetch(ctx context.Context) (n int, more bool, err error) {
 	if err := r.open(ctx); err != nil {
 		return 0, false, err
 	}
-	begun := time.Now()
-	batch, err := r.consumer.FetchNoWait(r.atOnce)
-	if err != nil {
-		return 0, false, err
-	}
 	r.quiet++
 	defer func() { r.ended = n < r.atOnce }()
-	for msg := range batch.Messages() {
-		meta, err := msg.Metadata()
-		if err != nil {
-			return n, false, err
+	return r.feed.fetch(ctx, r.atOnce, func(m *delivery) bool {
+		if r.from = m.seq; m.seq <= r.at {
+			return true // one of our own, given from memory
 		}
-		if r.seen++; meta.Sequence.Consumer != r.seen {
-			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, r.seen-1)
-		}
-		n++
-		r.from = meta.Sequence.Stream
-		if meta.Sequence.Stream <= r.at {
-			continue // one of our own, given from memory
-		}
-		r.unsure = append(r.unsure, meta.Sequence.Stream)
-		m := &delivery{stored: stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, time: meta.Timestamp}
-		if !r.take(m) {
-			return n, false, nil
-		}
-	}
-	if err := batch.Error(); err != nil {
-		return n, true, err
-	}
-	switch {
-	case n < r.atOnce && time.Since(begun) >= fetchPatience:
-		r.late = true
-	case r.late:
-		return n, true, r.missed(ctx)
-	}
-	return n, true, nil
-}
-
-// missed finds out, once a fetch was answered in time, and so all before it, whether the
-// consumer has delivered more than came.
-func (r *reader) missed(ctx context.Context) error {
-	info, err := r.consumer.Info(ctx)
-	if err != nil {
-		return nil // it is asked again after the next fetch, which fails if the consumer is gone
-	}
-	if info.Delivered.Consumer > r.seen {
-		return fmt.Errorf("%w: %d messages were delivered and %d came", errLost, info.Delivered.Consumer, r.seen)
-	}
-	r.late = false
-	return nil
+		r.unsure = append(r.unsure, m.seq)
+		return r.take(m)
+	})
 }

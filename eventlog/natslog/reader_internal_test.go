@@ -78,7 +78,7 @@ type lagged struct {
 
 func newLagged(t *testing.T, fetches ...[]uint64) *lagged {
 	f := &follower{stream: "S", filter: "f", atOnce: headsAtOnce, at: 5, passed: 5, told: true, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
-	l := &lagged{t: t, reader: reader{follower: f, quiet: quietRounds, goal: 5, from: 5, used: time.Now(), consumer: &lagging{t: t, fetches: fetches}}}
+	l := &lagged{t: t, reader: reader{follower: f, quiet: quietRounds, goal: 5, from: 5, used: time.Now(), feed: &feed{consumer: &lagging{t: t, fetches: fetches}}}}
 	f.give = func(m *delivery) bool { l.given = append(l.given, m.seq); return true }
 	f.giveOwn = f.ownOf(0, func(head eventlog.Head) bool { l.given = append(l.given, head.Seq); return true })
 	return l
@@ -113,7 +113,7 @@ func (l *lagged) reads(n int, end uint64, want ...uint64) {
 // done fails unless all was fetched.
 func (l *lagged) done() {
 	l.t.Helper()
-	if c, _ := l.consumer.(*lagging); len(c.fetches) > 0 {
+	if c, _ := l.feed.consumer.(*lagging); len(c.fetches) > 0 {
 		l.t.Errorf("fetches %v were not made", c.fetches)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -35,6 +35,8 @@ const (
 	scrubDeleted = 1 << 20
 	// scrubMute is how many agents of a stream are asked for their newest message.
 	scrubMute = 10_000
+	// scrubBurst is how many bytes a scrub may read at once, whatever its rate.
+	scrubBurst = 1 << 20
 )
 
 // Unreadable is a message that a stream of the log holds and that cannot be read.
@@ -251,30 +253,31 @@ type scrubPass struct {
 type gap struct{ from, to uint64 }
 
 // read reads on until there is no more, or enough was read.
-func (p *scrubPass) read(ctx context.Context, rate int) error {
+func (p *scrubPass) read(ctx context.Context, perSecond int) error {
 	if p.at >= p.end {
 		return nil
 	}
-	f, err := p.c.feed(ctx, p.stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.at + 1, RateLimit: uint64(rate) * 8})
+	f, err := p.c.feed(ctx, p.stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.at + 1})
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	for last := time.Now(); p.at < p.end && p.left > 0 && len(p.suspects) < scrubSuspects; {
-		m, err := f.next(ctx)
-		switch {
-		case err != nil:
-			return err
-		case m != nil:
-			last = time.Now()
-			p.take(m)
-		case f.passed >= p.end: // what is left of it did not come
-			p.skip(p.end)
-		case time.Since(last) > silence:
-			return errors.New("the consumer is alive but brings no more")
-		}
+	pace := rate.NewLimiter(rate.Inf, scrubBurst)
+	if perSecond > 0 {
+		pace.SetLimit(rate.Limit(perSecond))
 	}
-	return nil
+	return f.all(ctx, framesAtOnce, func(m *delivery) bool {
+		left := p.left
+		p.take(m)
+		_ = pace.WaitN(ctx, min(left-p.left, scrubBurst)) // fails if ctx ends, as the next fetch does
+		return p.at < p.end && p.left > 0 && len(p.suspects) < scrubSuspects
+	}, func() (more bool, err error) {
+		next, err := p.c.get(ctx, p.stream, place{Seq: p.at + 1, Next: ">"})
+		if err == nil && (next == nil || next.seq > p.end) { // else the consumer's server lags behind the leader
+			p.skip(p.end)
+		}
+		return p.at < p.end, err
+	})
 }
 
 // take takes in a message that can be read, and that those before it did not come.

@@ -62,9 +62,9 @@ func (l *gated) waits() int {
 }
 
 // Head blocks like every operation of gated; an activation reads it first.
-func (l *gated) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *gated) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	if err := l.wait(ctx, a); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	return l.Log.Head(ctx, a)
 }
@@ -72,14 +72,14 @@ func (l *gated) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, er
 // gatedAppends is a gated log that blocks appends only.
 type gatedAppends struct{ *gated }
 
-func (l gatedAppends) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l gatedAppends) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if err := l.wait(ctx, e.Agent); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	return l.Log.Append(ctx, e)
 }
 
-func (l gatedAppends) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l gatedAppends) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	return l.Log.Head(ctx, a)
 }
 

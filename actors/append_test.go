@@ -20,7 +20,7 @@ type slow struct {
 	next chan struct{}
 }
 
-func (l *slow) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *slow) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	<-l.next
 	return l.Log.Append(ctx, e)
 }

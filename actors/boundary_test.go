@@ -117,7 +117,7 @@ type mined struct {
 var errAckLost = errors.New("the answer was lost")
 
 // Append appends an entry, or fails as the bomb decides.
-func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	m.mu.Lock()
 	m.appends++
 	hit := m.appends == m.bomb.at
@@ -127,14 +127,14 @@ func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, er
 	}
 	if m.bomb.how != diesBefore {
 		if _, err := m.Log.Append(ctx, e); err != nil {
-			return eventlog.Tail{}, err
+			return eventlog.Position{}, err
 		}
 	}
 	if m.bomb.how != losesAck {
 		close(m.boom)
 		<-ctx.Done()
 	}
-	return eventlog.Tail{}, errAckLost
+	return eventlog.Position{}, errAckLost
 }
 
 // ahead reports whether the append of the bomb has not come yet. Effects that end at the same

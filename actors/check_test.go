@@ -20,7 +20,7 @@ func TestCheckHeads(t *testing.T) { // A29
 	agent := func(key string, change func(*eventlog.Summary)) messages.AgentID {
 		t.Helper()
 		a := logtest.Agent(key)
-		e := logtest.Entry(t, a, eventlog.Tail{}, messages.AgentCreated{Agent: a.Full()},
+		e := logtest.Entry(t, a, eventlog.Position{}, messages.AgentCreated{Agent: a.Full()},
 			messages.InputAccepted{Input: "u1", Disposition: "started", Turn: "t2", Policy: messages.PolicyQueue},
 			messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 20})
 		e.Summary = eventlog.Summary{Phase: messages.PhaseRunning, Turn: "t2", Open: true}

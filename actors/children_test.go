@@ -184,7 +184,7 @@ func (l *blockedAgent) shut(a messages.AgentID) (open func()) {
 	return sync.OnceFunc(func() { close(l.open) })
 }
 
-func (l *blockedAgent) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *blockedAgent) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	l.mu.Lock()
 	of, open := l.of, l.open
 	l.mu.Unlock()
@@ -192,7 +192,7 @@ func (l *blockedAgent) Append(ctx context.Context, e eventlog.Entry) (eventlog.T
 		select {
 		case <-open:
 		case <-ctx.Done():
-			return eventlog.Tail{}, ctx.Err()
+			return eventlog.Position{}, ctx.Err()
 		}
 	}
 	return l.Log.Append(ctx, e)

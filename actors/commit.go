@@ -44,7 +44,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 }
 
 // nextFrame returns the frame that follows tail.
-func nextFrame(tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, events []messages.Event) *messages.Frame {
+func nextFrame(tail eventlog.Position, epoch messages.Epoch, cause messages.Cause, events []messages.Event) *messages.Frame {
 	now := time.Now().UTC()
 	if now.Before(tail.Time) {
 		now = tail.Time

@@ -47,7 +47,7 @@ func (rt *Runtime) newestSeen(id messages.AgentID) seen {
 
 // whole returns an error if the agent's log cannot be relied on, or ends with tail
 // though more was seen of it later.
-func (rt *Runtime) whole(id messages.AgentID, tail eventlog.Tail, all ...seen) error {
+func (rt *Runtime) whole(id messages.AgentID, tail eventlog.Position, all ...seen) error {
 	if rt.evidence != nil {
 		if err := rt.evidence.Whole(id, tail.Seq); err != nil {
 			return err

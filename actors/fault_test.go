@@ -30,7 +30,7 @@ var faults = []fault{
 	{"take an unknown outcome for a stored frame", "(*agent).commit",
 		committing, `_ = stalls
 			if tail, err = a.rt.store.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
-				tail, err = entry.Tail(entry.Expect.Seq+1), nil
+				tail, err = entry.Position(entry.Expect.Seq+1), nil
 			}`},
 	{"answer a delete and leave the log", "(*agent).purge",
 		`a.rt.store.Purge(ctx, a.id, a.newest)`, `a.rt.store.Purge(ctx, a.id, 0)`},

@@ -55,9 +55,9 @@ type refusing struct {
 	ask func(e eventlog.Entry) error
 }
 
-func (r *refusing) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (r *refusing) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if err := r.ask(e); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	return r.Log.Append(ctx, e)
 }
@@ -163,9 +163,9 @@ type unreadable struct {
 	failures atomic.Int32
 }
 
-func (u *unreadable) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (u *unreadable) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	if u.failures.Add(-1) >= 0 {
-		return eventlog.Tail{}, errors.New("no connection")
+		return eventlog.Position{}, errors.New("no connection")
 	}
 	return u.Log.Head(ctx, a)
 }
@@ -258,12 +258,12 @@ type stuck struct {
 	once    sync.Once
 }
 
-func (l *stuck) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *stuck) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if e.Agent == ada {
 		l.once.Do(func() { close(l.reached) })
 	}
 	<-ctx.Done()
-	return eventlog.Tail{}, ctx.Err()
+	return eventlog.Position{}, ctx.Err()
 }
 
 // No model and no tool is called before the log has acknowledged the frame that records the

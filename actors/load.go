@@ -14,7 +14,7 @@ import (
 // replayed is what an agent is by its log: what a replay of its frames builds up.
 type replayed struct {
 	state   turn.State
-	tail    eventlog.Tail
+	tail    eventlog.Position
 	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
 	replies replies
 	unsaved unsaved
@@ -63,7 +63,7 @@ func (l *loading) add(rec eventlog.Recorded) {
 	l.replies.fold(rec.Frame)
 	l.state.Apply(rec.Frame)
 	l.unsaved.add(rec.Frame, rec.Size)
-	l.tail, l.newest, l.last = rec.Tail(), rec.Seq, rec.Frame
+	l.tail, l.newest, l.last = rec.Position(), rec.Seq, rec.Frame
 }
 
 // load reads the agent and continues what it was doing.

@@ -18,9 +18,9 @@ type rejects struct {
 	command string
 }
 
-func (p rejects) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (p rejects) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if e.Frame.Cause.ID == p.command {
-		return eventlog.Tail{}, &eventlog.DamageError{Agent: e.Agent, Event: e.Frame.First, Err: errors.New("this is no frame")}
+		return eventlog.Position{}, &eventlog.DamageError{Agent: e.Agent, Event: e.Frame.First, Err: errors.New("this is no frame")}
 	}
 	return p.Log.Append(ctx, e)
 }

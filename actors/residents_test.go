@@ -24,7 +24,7 @@ type readings struct {
 }
 
 // Tail is the first call of an activation.
-func (l *readings) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *readings) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	l.mu.Lock()
 	l.keys = append(l.keys, a.Key)
 	l.mu.Unlock()

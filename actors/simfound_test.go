@@ -51,7 +51,7 @@ func TestSteerWhileTurnEnds(t *testing.T) { // A2, A62
 // slowState is a log whose appends of state changes take a second.
 type slowState struct{ eventlog.Log }
 
-func (l slowState) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l slowState) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if e.Frame.Cause.Type == "set_state" {
 		<-time.After(time.Second)
 	}

@@ -187,15 +187,15 @@ const mostBytes = 24 << 10
 type capped struct{ *host }
 
 // Append rejects a frame that is too large.
-func (c *capped) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (c *capped) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if len(e.Bytes) > mostBytes {
-		return eventlog.Tail{}, fmt.Errorf("%d bytes: %w", len(e.Bytes), eventlog.ErrTooLarge)
+		return eventlog.Position{}, fmt.Errorf("%d bytes: %w", len(e.Bytes), eventlog.ErrTooLarge)
 	}
 	return c.host.Append(ctx, e)
 }
 
 // Append appends, and marks what its result shows about the agent's owner.
-func (h *host) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (h *host) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	h.checkBlobs(e)
 	h.mark(h.unsure, e.Agent, true)
 	tail, err := h.Store.Append(ctx, e)
@@ -264,9 +264,9 @@ func (h *host) older(ctx context.Context, newest eventlog.Newest) eventlog.Newes
 }
 
 // Head reads the tail, or fails.
-func (h *host) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (h *host) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	if h.unreadable() {
-		return eventlog.Tail{}, errNoConnection
+		return eventlog.Position{}, errNoConnection
 	}
 	return h.Store.Head(ctx, a)
 }

@@ -13,9 +13,9 @@ import (
 // saved is a snapshot of an agent: what a replay of its frames up to Tail builds up. It is never
 // trusted more than the log: one that does not fit is rebuilt.
 type saved struct {
-	Tail    eventlog.Tail `json:"tail"`
-	State   turn.Snapshot `json:"state"`
-	Replies replies       `json:"replies"`
+	Tail    eventlog.Position `json:"tail"`
+	State   turn.Snapshot     `json:"state"`
+	Replies replies           `json:"replies"`
 }
 
 const (
@@ -99,7 +99,7 @@ func (a *agent) save(events, share int) {
 }
 
 // snapshotOf returns a snapshot that shares with the state only what does not change.
-func snapshotOf(state *turn.State, tail eventlog.Tail, r *replies) (*saved, error) {
+func snapshotOf(state *turn.State, tail eventlog.Position, r *replies) (*saved, error) {
 	im, err := state.Snapshot()
 	return &saved{tail, im, replies{Subjects: maps.Clone(r.Subjects), Ended: r.Ended, Scheduled: r.Scheduled, Streams: maps.Clone(r.Streams)}}, err
 }

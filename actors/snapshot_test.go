@@ -71,7 +71,7 @@ func (l *snapshots) Snapshot(ctx context.Context, a messages.AgentID, name strin
 }
 
 // Head retries for the same reason.
-func (l *snapshots) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *snapshots) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	tail, err := l.Store.Head(ctx, a)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil {
 		tail, err = l.Store.Head(ctx, a)
@@ -89,7 +89,7 @@ func (l *snapshots) Read(ctx context.Context, a messages.AgentID, r eventlog.Ran
 				if again = errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil; again {
 					break
 				}
-				if r.After = rec.Tail(); !yield(rec, err) {
+				if r.After = rec.Position(); !yield(rec, err) {
 					return // also after the first frame, which was all that was asked for
 				}
 				if whole {

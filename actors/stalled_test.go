@@ -24,10 +24,10 @@ type full struct {
 
 var errFull = errors.New("no space left on device")
 
-func (l *full) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *full) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	l.tries.Add(1)
 	if l.is.Load() {
-		return eventlog.Tail{}, errFull
+		return eventlog.Position{}, errFull
 	}
 	return l.Log.Append(ctx, e)
 }

@@ -271,9 +271,9 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 	only("spoilt", messages.Query{}, doctor.Warn, "not whole")
 
 	var kept struct {
-		Tail    eventlog.Tail  `json:"tail"`
-		State   turn.Snapshot  `json:"state"`
-		Replies map[string]any `json:"replies"`
+		Tail    eventlog.Position `json:"tail"`
+		State   turn.Snapshot     `json:"state"`
+		Replies map[string]any    `json:"replies"`
 	}
 	w.ok(messages.DecodeSnapshot(id, turn.SnapshotName(), good, &kept))
 	state, err := kept.State.State()

@@ -48,7 +48,7 @@ func storyOf(t testing.TB, log eventlog.Appender, prefix string, agents, turns i
 	var wg sync.WaitGroup
 	for i := range agents {
 		wg.Go(func() {
-			a, tail := named(fmt.Sprintf("%s%03d", prefix, i)), eventlog.Tail{}
+			a, tail := named(fmt.Sprintf("%s%03d", prefix, i)), eventlog.Position{}
 			for j := range turns {
 				turn := messages.TurnID(fmt.Sprintf("t%d", j))
 				for _, events := range [][]messages.Event{
@@ -124,7 +124,7 @@ func keepIndex(t testing.TB, log eventlog.Feed, path string, logger *slog.Logger
 func TestViewsTellWhatTheLogHeld(t *testing.T) {
 	log := memlog.New()
 	v := keepIndex(t, log, filepath.Join(t.TempDir(), "not", "there", "index.db"), quiet)
-	tails := make(map[messages.AgentID]eventlog.Tail)
+	tails := make(map[messages.AgentID]eventlog.Position)
 	for n := 1; n <= 30; n++ { // what was stored before it is asked is told
 		a := named(fmt.Sprintf("a%d", n%7))
 		call := messages.CallID(fmt.Sprintf("c%d", n))

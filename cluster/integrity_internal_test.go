@@ -130,7 +130,7 @@ func TestLostConnectionIsDoubted(t *testing.T) {
 	watching.Go(func() { g.watch(ctx, nc, changed) })
 	w.OK(w.Srv.Shutdown())
 	w.Eventually("the stream is in doubt", func() bool { return g.relied(5) != nil })
-	if _, err := g.log.Append(ctx, logtest.Entry(t, agentOf(5), eventlog.Tail{})); err == nil || !strings.Contains(err.Error(), "must be checked for losses") {
+	if _, err := g.log.Append(ctx, logtest.Entry(t, agentOf(5), eventlog.Position{})); err == nil || !strings.Contains(err.Error(), "must be checked for losses") {
 		t.Errorf("appended: %v", err)
 	}
 	cancel()

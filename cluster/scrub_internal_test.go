@@ -41,7 +41,7 @@ func TestScrubMoves(t *testing.T) {
 	}
 	clock := func() time.Time { return now }
 	one, two := scrubberOn(w, owned(1), clock), scrubberOn(w, owned(2), clock)
-	a, tail := agentOf(2), eventlog.Tail{}
+	a, tail := agentOf(2), eventlog.Position{}
 	write := func() {
 		var err error
 		tail, err = one.log.Append(w.Ctx, logtest.Entry(t, a, tail))

@@ -149,12 +149,12 @@ func (w *world) snapshot(a messages.AgentID) messages.EventNumber {
 	stored, err := log.Snapshot(w.ctx, a, turn.SnapshotName())
 	w.ok(err)
 	var kept struct {
-		Tail      eventlog.Tail `json:"tail"`
-		State     any           `json:"state"`
-		IDs       any           `json:"ids"`
-		Replies   any           `json:"replies"`
-		Ended     any           `json:"ended"`
-		Scheduled any           `json:"scheduled"`
+		Tail      eventlog.Position `json:"tail"`
+		State     any               `json:"state"`
+		IDs       any               `json:"ids"`
+		Replies   any               `json:"replies"`
+		Ended     any               `json:"ended"`
+		Scheduled any               `json:"scheduled"`
 	}
 	if stored != nil {
 		w.ok(messages.DecodeSnapshot(a, turn.SnapshotName(), stored, &kept))

@@ -77,7 +77,7 @@ func readsOnly(c *cluster.Config) {
 // storyLog is the log of an agent that a story has made.
 type storyLog struct {
 	agent messages.AgentID
-	tail  eventlog.Tail
+	tail  eventlog.Position
 	// asOf are the events as of which views are read: the last one of each frame
 	// that changes the agent's phase or has an event of a type that is new to the
 	// story.

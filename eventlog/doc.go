@@ -5,10 +5,10 @@
 //
 //   - The events of one frame are seen together or not at all.
 //   - Within an agent, event numbers are 1, 2, 3 … without gaps.
-//   - Of two appends that expect the same tail, at most one succeeds; the other
+//   - Of two appends that expect the same position, at most one succeeds; the other
 //     gets a [ConflictError]. This fence, not any lease, is what decides who
 //     can write.
-//   - Appending the identical frame again, while it is the tail, succeeds and
+//   - Appending the identical frame again, while it is the newest, succeeds and
 //     stores nothing: an append whose outcome is unknown may be repeated until
 //     it is resolved, and nothing else may be tried before.
 //   - A damaged stream is refused with its place ([DamageError]) and left

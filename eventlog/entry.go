@@ -54,10 +54,10 @@ func (e Entry) complete() error {
 	return nil
 }
 
-// Tail is the agent's tail once the entry is stored at seq.
-func (e Entry) Tail(seq uint64) Tail {
+// Position returns the position of the entry's frame once it is stored at seq.
+func (e Entry) Position(seq uint64) Position {
 	f := e.Frame
-	return Tail{Seq: seq, Frame: f.ID, Digest: messages.DigestOf(e.Bytes), Last: f.Last(), Epoch: f.Epoch,
+	return Position{Seq: seq, Frame: f.ID, Digest: messages.DigestOf(e.Bytes), Last: f.Last(), Epoch: f.Epoch,
 		Time: time.Unix(0, f.Time.UnixNano()).UTC()}
 }
 

@@ -36,15 +36,15 @@ var ErrStays = errors.New("messages that cannot be read stay in the log")
 // server is away, or is being connected to. What was read may be read again.
 var ErrUnavailable = errors.New("the log cannot be reached now")
 
-// ConflictError says that the agent's tail is not the one expected: somebody
-// else owns the agent.
+// ConflictError reports that the agent's newest frame is not at the position expected: another
+// process owns the agent.
 type ConflictError struct {
 	Agent  messages.AgentID
-	Expect Tail
-	Actual Tail
+	Expect Position
+	Actual Position
 }
 
-// Error names both tails.
+// Error names both positions.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("append to %s expected event %d (sequence %d), the log is at event %d (sequence %d, epoch %d): somebody else owns the agent",
 		e.Agent, e.Expect.Last, e.Expect.Seq, e.Actual.Last, e.Actual.Seq, e.Actual.Epoch)
@@ -76,30 +76,29 @@ func Ends(f *messages.Frame) bool {
 	return len(f.Events) == 1 && messages.Is(f.Events[0].EventType(), messages.EndsAgent)
 }
 
-// Check says whether next follows tail: numbering, chain and epoch. Whoever
-// reads a stream calls it for each frame. Behind the zero tail a frame
-// that [Ends] the agent may stand wherever it does: what it followed has been
-// purged, and numbering goes on behind it.
-func Check(tail Tail, next Recorded) error {
-	if f := next.Frame; tail.Last == 0 && tail.Frame == "" && Ends(f) {
-		tail.Last, tail.Frame, tail.Digest = f.First-1, f.Prev, f.PrevDigest
+// Check returns why next does not follow a position: numbering, chain and epoch. A reader of an
+// agent's log calls it for each frame. Behind the zero position a frame that [Ends] the agent
+// may have any number: what it followed has been purged, and numbering continues behind it.
+func Check(after Position, next Recorded) error {
+	if f := next.Frame; after.Last == 0 && after.Frame == "" && Ends(f) {
+		after.Last, after.Frame, after.Digest = f.First-1, f.Prev, f.PrevDigest
 	}
-	return follows(tail, next)
+	return follows(after, next)
 }
 
-func follows(tail Tail, next Recorded) error {
+func follows(after Position, next Recorded) error {
 	f := next.Frame
 	var err error
 	switch {
-	case f.First != tail.Last+1:
-		err = fmt.Errorf("the frame begins with event %d, not %d: events are missing", f.First, tail.Last+1)
-	case f.Prev != tail.Frame || f.PrevDigest != tail.Digest:
-		err = fmt.Errorf("the frame follows %q, the one before it is %q: the chain is broken", f.Prev, tail.Frame)
-	case f.Epoch < tail.Epoch:
-		err = fmt.Errorf("the frame was written under epoch %d after one of epoch %d", f.Epoch, tail.Epoch)
+	case f.First != after.Last+1:
+		err = fmt.Errorf("the frame begins with event %d, not %d: events are missing", f.First, after.Last+1)
+	case f.Prev != after.Frame || f.PrevDigest != after.Digest:
+		err = fmt.Errorf("the frame follows %q, the one before it is %q: the chain is broken", f.Prev, after.Frame)
+	case f.Epoch < after.Epoch:
+		err = fmt.Errorf("the frame was written under epoch %d after one of epoch %d", f.Epoch, after.Epoch)
 	}
 	if err != nil {
-		return &DamageError{Agent: next.Agent, Seq: next.Seq, Event: tail.Last + 1, Err: err}
+		return &DamageError{Agent: next.Agent, Seq: next.Seq, Event: after.Last + 1, Err: err}
 	}
 	return nil
 }
@@ -108,19 +107,19 @@ func follows(tail Tail, next Recorded) error {
 // entry again with growing pauses until it is resolved or ctx ends. After the
 // end of ctx the outcome may still be unknown; the caller must not write for
 // the agent again. waits, if given, hear why each time that it is tried again.
-func Commit(ctx context.Context, log Appender, e Entry, waits ...func(error)) (Tail, error) {
-	tail, err := log.Append(ctx, e)
+func Commit(ctx context.Context, log Appender, e Entry, waits ...func(error)) (Position, error) {
+	at, err := log.Append(ctx, e)
 	if err == nil || final(err) {
-		return tail, err
+		return at, err
 	}
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 20*time.Millisecond, time.Second
-	return backoff.Retry(ctx, func() (Tail, error) {
-		tail, err := log.Append(ctx, e)
+	return backoff.Retry(ctx, func() (Position, error) {
+		at, err := log.Append(ctx, e)
 		if err != nil && final(err) {
 			err = backoff.Permanent(err)
 		}
-		return tail, err
+		return at, err
 	}, backoff.WithBackOff(b), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
 		for _, w := range waits {
 			w(err)

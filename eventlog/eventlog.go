@@ -9,20 +9,20 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Tail is the end of an agent's stream: what the next append must follow. The
-// zero value is the tail of an agent that has no frame.
-type Tail struct {
-	// Seq is the log's own sequence of the newest message on the agent's
-	// subject: a hint to find it, and the fence. Copies and restores renumber.
+// Position is a place in an agent's log: that of a frame. The newest one's is what the next
+// append must follow. The zero value is the position before the first frame.
+type Position struct {
+	// Seq is the log's own sequence of the frame: a hint to find it, and the fence of an
+	// append. Copies and restores renumber.
 	Seq uint64
-	// Frame and Digest name the newest frame.
+	// Frame and Digest name the frame.
 	Frame  messages.FrameID
 	Digest messages.Digest
-	// Last is the number of the newest event.
+	// Last is the number of its last event.
 	Last messages.EventNumber
-	// Epoch is the one that the newest frame was written under.
+	// Epoch is the one that it was written under.
 	Epoch messages.Epoch
-	// Time is the newest frame's.
+	// Time is the frame's.
 	Time time.Time
 }
 
@@ -37,10 +37,10 @@ type Recorded struct {
 	Size int
 }
 
-// Tail is the tail of the stream just after the frame.
-func (r Recorded) Tail() Tail {
+// Position returns the frame's position.
+func (r Recorded) Position() Position {
 	f := r.Frame
-	return Tail{Seq: r.Seq, Frame: f.ID, Digest: r.Digest, Last: f.Last(), Epoch: f.Epoch, Time: f.Time}
+	return Position{Seq: r.Seq, Frame: f.ID, Digest: r.Digest, Last: f.Last(), Epoch: f.Epoch, Time: f.Time}
 }
 
 // Summary is what headers say of an agent as of a frame, so that lists and
@@ -80,8 +80,8 @@ type Head struct {
 // Entry is a frame about to be appended.
 type Entry struct {
 	Agent messages.AgentID
-	// Expect is the tail that the frame must follow.
-	Expect Tail
+	// Expect is the position that the frame must follow.
+	Expect Position
 	// Frame's ID never changes: the same entry tried again is the same frame. It is not
 	// changed any more: the log may give it to readers.
 	Frame *messages.Frame
@@ -93,23 +93,23 @@ type Entry struct {
 
 // Appender writes.
 type Appender interface {
-	// Append stores the entry's frame if the agent's tail is still Expect, and
-	// returns the new tail. If that very frame is already the tail it returns
-	// that tail.
+	// Append stores the entry's frame if the agent's newest frame is still at Expect, and
+	// returns its position. If that very frame is already the newest it returns
+	// that position.
 	//
 	// A *ConflictError says that somebody else wrote: the caller must stop
 	// acting for the agent. A *DamageError says that the frame does not follow
 	// Expect, which is the caller's fault; nothing was stored. Any other error
 	// but [ErrTooLarge] and [ErrInvalid] leaves the outcome unknown: only the identical
 	// entry may be tried next ([Commit] does so). Safe for concurrent use.
-	Append(ctx context.Context, e Entry) (Tail, error)
+	Append(ctx context.Context, e Entry) (Position, error)
 }
 
 // Range says which of an agent's frames to read. The zero value is all of them.
 type Range struct {
-	// After is where to read on, as [Recorded.Tail] or Append returned it. The zero value is
+	// After is where to read on, as [Recorded.Position] or Append returned it. The zero value is
 	// the beginning of the log; one that has Last alone is the frame that holds that event.
-	After Tail
+	After Position
 	// Upto is the newest frame to read, as ReadAhead yielded it. Nil: what was the newest when
 	// the call began, or a later one.
 	Upto *Newest
@@ -120,11 +120,11 @@ func From(n messages.EventNumber) Range {
 	if n <= 1 {
 		return Range{}
 	}
-	return Range{After: Tail{Last: n - 1}}
+	return Range{After: Position{Last: n - 1}}
 }
 
 // Behind returns the frames behind a position; all of them if that is zero.
-func Behind(after Tail) Range { return Range{After: after} }
+func Behind(after Position) Range { return Range{After: after} }
 
 // Event returns the event from which to read where After is not a position.
 func (r Range) Event() messages.EventNumber { return r.After.Last + 1 }
@@ -144,10 +144,10 @@ type Reader interface {
 	// The sequence holds at most one non-nil error, a *DamageError or a failure to read, and
 	// ends with it. Safe for concurrent use.
 	Read(ctx context.Context, a messages.AgentID, r Range) iter.Seq2[Recorded, error]
-	// Head returns the tail by the headers of the agent's newest frame, read from the one
+	// Head returns the position of the agent's newest frame by its headers, read from the one
 	// place that cannot be stale. It is there for a frame that fails its checks too. If
 	// foreign messages follow that frame, Seq is the newest message's.
-	Head(ctx context.Context, a messages.AgentID) (Tail, error)
+	Head(ctx context.Context, a messages.AgentID) (Position, error)
 }
 
 // Newest is the newest frame of an agent, read ahead for a Read that ends with it.

@@ -25,7 +25,7 @@ func newRecorder(log eventlog.Log) *recorder {
 
 // Append stores one frame at a time, so that entries are recorded in order. It waits for the
 // outcome even if ctx ends, for the frame may be stored.
-func (r *recorder) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (r *recorder) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tail, err := r.Log.Append(context.WithoutCancel(ctx), e)
@@ -106,7 +106,7 @@ func (m *nodeLog) end() bool {
 
 // Append appends while the node runs. After a crash it returns only when ctx ends, without
 // the result of an append that was sent before.
-func (m *nodeLog) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (m *nodeLog) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if m.begin() {
 		tail, err := m.Store.Append(ctx, e)
 		if m.end() {
@@ -114,7 +114,7 @@ func (m *nodeLog) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, 
 		}
 	}
 	<-ctx.Done()
-	return eventlog.Tail{}, errCrashed
+	return eventlog.Position{}, errCrashed
 }
 
 // PutBlob stores a blob while the node runs, like Append.

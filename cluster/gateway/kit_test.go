@@ -42,7 +42,7 @@ type house struct {
 	g      *Gateway
 	client *client.Client
 	came   chan delivered
-	tails  map[messages.AgentID]eventlog.Tail
+	tails  map[messages.AgentID]eventlog.Position
 	queues map[messages.AgentID]*projections.Work
 	views  *readers
 	ways   map[string][]nats.Option // of the connections of nodes, by id
@@ -92,7 +92,7 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Shutdown() })
-	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), frames: new(atomic.Int64), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Tail), queues: make(map[messages.AgentID]*projections.Work)}
+	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), frames: new(atomic.Int64), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Position), queues: make(map[messages.AgentID]*projections.Work)}
 	h.nc = h.connect(srv)
 	agents := new(projections.Agents)
 	doors := h.connect(srv)

@@ -280,7 +280,7 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	feed, leave := g.Hub.follow(a)
 	defer leave()
 	m := g.marks(a)
-	after, _ := begunAs[eventlog.Tail](g, a, q)
+	after, _ := begunAs[eventlog.Position](g, a, q)
 	give := func(f fact) bool {
 		if !ofTurn(q, f.turn()) {
 			return true
@@ -330,7 +330,7 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 type replaying struct {
 	projections.Replay
 	last  messages.EventNumber
-	after eventlog.Tail
+	after eventlog.Position
 	marks *marks // some stand in its history
 }
 
@@ -383,7 +383,7 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 				return nil
 			}
 		}
-		r.after = rec.Tail()
+		r.after = rec.Position()
 	}
 	return exists(a, max(q.At, q.From), r.last)
 }

@@ -53,7 +53,7 @@ type watcher struct {
 	next  messages.EventNumber
 	// after is behind a frame whose events were all given, near the next one.
 	// Zero: the next one is looked for.
-	after eventlog.Tail
+	after eventlog.Position
 	// fact and delta are called for what comes; false ends the watch. flush is
 	// called after the facts of each frame; nil: nothing is.
 	fact  func(fact) bool
@@ -78,7 +78,7 @@ func (w *watcher) past(ctx context.Context) (more bool, err error) {
 		if !w.frame(rec.Seq, rec.Frame) {
 			return false, nil
 		}
-		w.after = rec.Tail()
+		w.after = rec.Position()
 	}
 	return true, nil
 }

@@ -27,7 +27,7 @@ type history struct {
 	def    turn.Definition
 	epoch  messages.Epoch
 	state  turn.State
-	tail   eventlog.Tail
+	tail   eventlog.Position
 	more   int // messages that each answer has beside its usual one
 	frames int // that a replay has found
 }

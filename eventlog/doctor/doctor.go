@@ -72,7 +72,7 @@ type Check func(ctx context.Context, s Subject, o Options, tell func(Finding)) e
 // Subject is an agent whose log is sound up to Tail.
 type Subject struct {
 	Agent messages.AgentID
-	Tail  eventlog.Tail
+	Tail  eventlog.Position
 	// Stream and Summary are those of the newest frame; Stream is empty and Summary
 	// not known where the agent was examined alone.
 	Stream  string
@@ -149,7 +149,7 @@ type visit struct {
 
 // patient is what is known of an agent.
 type patient struct {
-	tail  eventlog.Tail
+	tail  eventlog.Position
 	says  eventlog.Summary // as the headers of its newest frame say
 	ill   bool             // its log is damaged
 	idle  bool             // it owes no work
@@ -276,12 +276,12 @@ func (v *visit) patient(a messages.AgentID) *patient {
 func (v *visit) frame(p *patient, r eventlog.Recorded) error {
 	err := eventlog.Check(p.tail, r)
 	if err != nil && eventlog.Ends(r.Frame) { // what it follows was purged while the log was read
-		err = eventlog.Check(eventlog.Tail{}, r)
+		err = eventlog.Check(eventlog.Position{}, r)
 	}
 	if err != nil {
 		return err
 	}
-	p.tail = r.Tail()
+	p.tail = r.Position()
 	v.counts.Events += len(r.Frame.Events)
 	if eventlog.Ends(r.Frame) {
 		clear(p.named) // they went with the events
@@ -313,7 +313,7 @@ func (v *visit) foreign(m eventlog.Stored) {
 }
 
 // damage tells of an agent's first damage.
-func (v *visit) damage(a messages.AgentID, tail eventlog.Tail, seq uint64, err error) {
+func (v *visit) damage(a messages.AgentID, tail eventlog.Position, seq uint64, err error) {
 	f := Finding{
 		Check: "log", Status: Fail, Agent: a, Event: tail.Last + 1, Stream: v.stream, Seq: seq, Detail: err.Error(),
 		Remedy: "nothing is repaired, and other agents are not affected: the agent does no more work, unless a snapshot lies behind the place; its events before it can be read, and a backup restored elsewhere may have the rest",

@@ -19,7 +19,7 @@ import (
 )
 
 // grow appends n frames of one event.
-func grow(t *testing.T, l *memlog.Log, a messages.AgentID, tail eventlog.Tail, n int) eventlog.Tail {
+func grow(t *testing.T, l *memlog.Log, a messages.AgentID, tail eventlog.Position, n int) eventlog.Position {
 	t.Helper()
 	for range n {
 		tail = append1(t, l, logtest.Entry(t, a, tail))
@@ -27,7 +27,7 @@ func grow(t *testing.T, l *memlog.Log, a messages.AgentID, tail eventlog.Tail, n
 	return tail
 }
 
-func append1(t *testing.T, l *memlog.Log, e eventlog.Entry) eventlog.Tail {
+func append1(t *testing.T, l *memlog.Log, e eventlog.Entry) eventlog.Position {
 	t.Helper()
 	tail, err := l.Append(t.Context(), e)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l torn) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[
 // An agent that is deleted while it is examined is not damaged.
 func TestDeletedWhileExamined(t *testing.T) { // A29, A108
 	l, a := memlog.New(), logtest.Agent("ada")
-	tail := grow(t, l, a, eventlog.Tail{}, 6)
+	tail := grow(t, l, a, eventlog.Position{}, 6)
 	append1(t, l, logtest.Entry(t, a, tail, messages.AgentDeleted{}))
 	if all, sum := examined(t, doctor.Config{Log: torn{l, a}}, doctor.Options{}); len(all) != 0 || sum.Frames != 4 {
 		t.Errorf("%+v %+v", all, sum)
@@ -122,12 +122,12 @@ func TestDamageIsFound(t *testing.T) { // A29
 			l := memlog.New()
 			agents := logtest.Neighbours(3)
 			ill := agents[0]
-			tail := grow(t, l, ill, eventlog.Tail{Epoch: 3}, 2)
+			tail := grow(t, l, ill, eventlog.Position{Epoch: 3}, 2)
 			seq := l.Inject(spoil(logtest.Entry(t, ill, tail)), false)
 			l.Inject(logtest.Entry(t, ill, tail), false) // what follows is not told as well
-			grow(t, l, agents[1], eventlog.Tail{}, 4)
+			grow(t, l, agents[1], eventlog.Position{}, 4)
 			strange := l.Inject(eventlog.Entry{Agent: agents[2], Bytes: []byte("who am I")}, true)
-			grow(t, l, agents[2], eventlog.Tail{Seq: strange}, 1)
+			grow(t, l, agents[2], eventlog.Position{Seq: strange}, 1)
 
 			all, sum := examined(t, doctor.Config{Log: l}, doctor.Options{})
 			if len(all) != 2 || sum.Problems != 1 || sum.Foreign != 1 || sum.Agents != 3 {
@@ -152,8 +152,8 @@ func TestDamageIsFound(t *testing.T) { // A29
 func TestSoundLog(t *testing.T) {
 	l := memlog.New()
 	agents := logtest.Neighbours(3)
-	tail := grow(t, l, agents[0], eventlog.Tail{}, 5)
-	grow(t, l, agents[1], eventlog.Tail{}, 5)
+	tail := grow(t, l, agents[0], eventlog.Position{}, 5)
+	grow(t, l, agents[1], eventlog.Position{}, 5)
 	tail = append1(t, l, logtest.Entry(t, agents[0], tail, messages.CommandNoop{Command: "abort"}, messages.CommandNoop{Command: "clear"}))
 	all, sum := examined(t, doctor.Config{Log: l}, doctor.Options{Rate: 1_000_000})
 	if want := (doctor.Counts{Agents: 2, Frames: 11, Events: 12}); len(all) != 0 || sum != want {
@@ -194,13 +194,13 @@ func TestBlobs(t *testing.T) {
 	good, spoilt, orphan := put(a, "good"), put(a, "spoilt"), put(a, "orphan")
 	missing := messages.Blob{SHA256: messages.DigestOf([]byte("missing")), Size: 7}
 	short := put(b, "short")
-	tail := append1(t, l, logtest.Entry(t, a, eventlog.Tail{}, naming(good), naming(spoilt)))
+	tail := append1(t, l, logtest.Entry(t, a, eventlog.Position{}, naming(good), naming(spoilt)))
 	append1(t, l, logtest.Entry(t, a, tail, naming(missing)))
-	append1(t, l, logtest.Entry(t, b, eventlog.Tail{}, naming(messages.Blob{SHA256: short.SHA256, Size: 99}), naming(short)))
+	append1(t, l, logtest.Entry(t, b, eventlog.Position{}, naming(messages.Blob{SHA256: short.SHA256, Size: 99}), naming(short)))
 	l.Tamper(a, spoilt.SHA256, func(b []byte) []byte { b[0] ^= 1; return b })
 	sealed := logtest.Agent("sealed")
 	put(sealed, "of an event that cannot be read")
-	append1(t, l, logtest.Entry(t, sealed, eventlog.Tail{}, messages.CommandNoop{Command: "abort", Reason: "sealed"}))
+	append1(t, l, logtest.Entry(t, sealed, eventlog.Position{}, messages.CommandNoop{Command: "abort", Reason: "sealed"}))
 
 	age := 59 * time.Minute
 	cfg := doctor.Config{Log: l, Blobs: l, Named: named, BlobStored: func(context.Context, messages.AgentID, messages.Blob) (time.Time, error) {
@@ -270,7 +270,7 @@ func TestBlobsOfAnAgentThatGoesOn(t *testing.T) { // A36
 		}
 		orphans = append(orphans, b)
 	}
-	tail := grow(t, l, a, eventlog.Tail{}, 2)
+	tail := grow(t, l, a, eventlog.Position{}, 2)
 	log := awakened{l, func() {
 		var events []messages.Event
 		for _, b := range orphans {
@@ -296,7 +296,7 @@ func TestBlobsWithoutALog(t *testing.T) { // A36
 			t.Fatal(err)
 		}
 	}
-	grow(t, l, born, eventlog.Tail{}, 2)
+	grow(t, l, born, eventlog.Position{}, 2)
 	l.Inject(eventlog.Entry{Agent: strange, Bytes: []byte("who am I")}, true)
 	age := 59 * time.Minute
 	cfg := doctor.Config{
@@ -342,7 +342,7 @@ type racing struct {
 	t *testing.T
 }
 
-func (r racing) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (r racing) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	tail, err := r.Log.Head(ctx, a)
 	if err != nil {
 		return tail, err
@@ -359,7 +359,7 @@ func TestAgentGoesOnMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grow(t, l, a, eventlog.Tail{}, 1)
+	grow(t, l, a, eventlog.Position{}, 1)
 	cfg := doctor.Config{Log: racing{l, t}, Blobs: l, Named: named, BlobStored: func(context.Context, messages.AgentID, messages.Blob) (time.Time, error) {
 		return time.Time{}, nil
 	}}
@@ -409,7 +409,7 @@ func (l ahead) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2
 // Nor is one whose key goes with it before all was read.
 func TestShreddedWhileExamined(t *testing.T) { // A108
 	l, a := memlog.New(), logtest.Agent("a")
-	tail := grow(t, l, a, eventlog.Tail{}, 3) // the third is never sealed
+	tail := grow(t, l, a, eventlog.Position{}, 3) // the third is never sealed
 	tail = append1(t, l, logtest.Entry(t, a, tail, messages.AgentDeleted{}))
 	grow(t, l, a, tail, 2)
 	found, sum := examined(t, doctor.Config{Log: ahead{l, 2}}, doctor.Options{})
@@ -424,7 +424,7 @@ func TestDeletedWhileChecked(t *testing.T) { // A108
 	l := memlog.New()
 	all := logtest.Neighbours(3)
 	for _, a := range all {
-		grow(t, l, a, eventlog.Tail{}, 2)
+		grow(t, l, a, eventlog.Position{}, 2)
 	}
 	checked := make(chan messages.AgentID, len(all))
 	check := func(ctx context.Context, s doctor.Subject, _ doctor.Options, _ func(doctor.Finding)) error {

@@ -59,7 +59,7 @@ func newEncrypted(k *encrypted.Keys) *encrypted.Log {
 const secret = "the launch code is 4711"
 
 // entry returns an entry with the secret in an event and in its cause.
-func entry(t *testing.T, a messages.AgentID, tail eventlog.Tail) eventlog.Entry {
+func entry(t *testing.T, a messages.AgentID, tail eventlog.Position) eventlog.Entry {
 	e := logtest.Entry(t, a, tail, messages.InputAccepted{Input: "u1", Content: messages.TextContent(secret)}, messages.CommandNoop{Reason: secret})
 	e.Frame.Cause = messages.Cause{Type: "input", ID: "u1", Endpoint: "in", By: "carol " + secret, Account: secret, Reason: secret}
 	return logtest.Encode(t, e)
@@ -90,7 +90,7 @@ func raw(t *testing.T, log eventlog.Reader, a messages.AgentID) []*messages.Fram
 func TestFramesRoundTrip(t *testing.T) {
 	inner := memlog.New()
 	log := encrypted.New(inner.Store(), inner, keys(t, &encrypted.Memory{}, key(1)))
-	e := entry(t, ada, eventlog.Tail{})
+	e := entry(t, ada, eventlog.Position{})
 	tail, err := log.Append(ctx, e)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestFramesRoundTrip(t *testing.T) {
 func TestPublicEventsAreNotEncrypted(t *testing.T) { // A108
 	inner := memlog.New()
 	log := encrypted.New(inner.Store(), inner, keys(t, &encrypted.Memory{}, key(1)))
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	for _, ev := range []messages.Event{messages.AgentCreated{}, messages.AgentDeleted{}, messages.AgentActivated{Epoch: 2}} {
 		var err error
 		if tail, err = log.Append(ctx, logtest.Entry(t, ada, tail, ev)); err != nil {
@@ -147,7 +147,7 @@ func TestPublicEventsAreNotEncrypted(t *testing.T) { // A108
 func TestPlainDataStaysReadable(t *testing.T) {
 	inner, bucket := memlog.New(), &encrypted.Memory{}
 	plain := encrypted.New(inner.Store(), inner, nil)
-	tail, err := plain.Append(ctx, entry(t, ada, eventlog.Tail{}))
+	tail, err := plain.Append(ctx, entry(t, ada, eventlog.Position{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func TestShredded(t *testing.T) { // A108
 	inner, bucket := memlog.New(), &encrypted.Memory{}
 	k := keys(t, bucket, key(1))
 	log, other := encrypted.New(inner.Store(), inner, k), encrypted.New(inner.Store(), inner, keys(t, bucket, key(1)))
-	tail, err := log.Append(ctx, entry(t, ada, eventlog.Tail{}))
+	tail, err := log.Append(ctx, entry(t, ada, eventlog.Position{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := log.Append(ctx, entry(t, bob, eventlog.Tail{})); err != nil {
+	if _, err := log.Append(ctx, entry(t, bob, eventlog.Position{})); err != nil {
 		t.Fatal(err)
 	}
 	blob, err := log.PutBlob(ctx, ada, strings.NewReader(secret))
@@ -304,7 +304,7 @@ func (l *unavailable) Read(ctx context.Context, a messages.AgentID, r eventlog.R
 func TestMissingKeyWhileLogUnavailable(t *testing.T) { // A30, A108
 	bucket, inner := &encrypted.Memory{}, memlog.New()
 	k := keys(t, bucket, key(1))
-	if _, err := encrypted.New(inner.Store(), inner, k).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+	if _, err := encrypted.New(inner.Store(), inner, k).Append(ctx, entry(t, ada, eventlog.Position{})); err != nil {
 		t.Fatal(err)
 	}
 	if had, err := k.Shred(ctx, ada, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
@@ -342,7 +342,7 @@ func TestRemovedWhileItIsRead(t *testing.T) { // A30, A108
 	bucket, inner := &encrypted.Memory{}, memlog.New()
 	k := keys(t, bucket, key(1))
 	log := encrypted.New(inner.Store(), inner, k)
-	tail, err := log.Append(ctx, entry(t, ada, eventlog.Tail{}))
+	tail, err := log.Append(ctx, entry(t, ada, eventlog.Position{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +481,7 @@ func TestRotate(t *testing.T) {
 	inner, bucket := memlog.New(), &encrypted.Memory{}
 	old := encrypted.New(inner.Store(), inner, keys(t, bucket, key(1)))
 	for _, a := range []messages.AgentID{ada, bob} {
-		if _, err := old.Append(ctx, entry(t, a, eventlog.Tail{})); err != nil {
+		if _, err := old.Append(ctx, entry(t, a, eventlog.Position{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -544,7 +544,7 @@ func TestRotateBesideOthers(t *testing.T) { // A108
 		"always changed": {putAgain, 3, 0, encrypted.ErrChanged},
 	} {
 		inner, bucket := memlog.New(), &encrypted.Memory{}
-		if _, err := encrypted.New(inner.Store(), inner, keys(t, bucket, key(1))).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+		if _, err := encrypted.New(inner.Store(), inner, keys(t, bucket, key(1))).Append(ctx, entry(t, ada, eventlog.Position{})); err != nil {
 			t.Fatal(err)
 		}
 		shared := &contested{Bucket: bucket}
@@ -584,7 +584,7 @@ func revisionOf(t *testing.T, b encrypted.Bucket) uint64 {
 func TestPutBackDuringDelete(t *testing.T) { // A108
 	from := &encrypted.Memory{}
 	log := newEncrypted(keys(t, from, key(1)))
-	if _, err := log.Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+	if _, err := log.Append(ctx, entry(t, ada, eventlog.Position{})); err != nil {
 		t.Fatal(err)
 	}
 	copied, revision, err := encrypted.Copy(ctx, from, ada)

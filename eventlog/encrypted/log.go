@@ -80,26 +80,26 @@ func public(f *messages.Frame) bool {
 
 // Append encrypts the frame and stores it; see eventlog.Appender. If the key cannot be read
 // nothing was stored, and the same entry may be tried again.
-func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if err := l.closed(); err != nil {
-		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
+		return eventlog.Position{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
 	}
 	if l.keys == nil || public(e.Frame) {
 		return l.log.Append(ctx, e)
 	}
 	key, err := l.keys.writing(ctx, e.Agent)
 	if err != nil {
-		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
+		return eventlog.Position{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
 	}
 	if e.Bytes, err = messages.EncryptFrame(e.Agent, e.Frame, key.id, key); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	return l.log.Append(ctx, e)
 }
 
 // Head returns the agent's tail; see eventlog.Reader. The key of the next append is read again,
 // since a former owner may have deleted the agent.
-func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	if l.keys != nil {
 		l.keys.forget(a)
 	}

@@ -14,7 +14,7 @@ var readingAhead = map[string]func(*testing.T, Opened){
 	"newest frames lead to what is before them": func(t *testing.T, o Opened) {
 		agents := Neighbours(5)
 		missing, unasked, agents := agents[3], agents[4], agents[:3]
-		tails := make(map[messages.AgentID][]eventlog.Tail)
+		tails := make(map[messages.AgentID][]eventlog.Position)
 		for n := range 40 {
 			for i, a := range append(agents, unasked) {
 				if n < []int{1, 3, 40, 2}[i] {
@@ -32,7 +32,7 @@ var readingAhead = map[string]func(*testing.T, Opened){
 			if newest.Seq != tail.Seq || newest.Last != tail.Last || newest.Size == 0 {
 				t.Errorf("%s: the newest is %+v, the tail %+v", a, newest, tail)
 			}
-			wantTo(t, o.Log, newest, eventlog.Tail{}, all...)
+			wantTo(t, o.Log, newest, eventlog.Position{}, all...)
 			for n, tail := range all {
 				wantTo(t, o.Log, newest, tail, all[n+1:]...)
 			}
@@ -40,10 +40,10 @@ var readingAhead = map[string]func(*testing.T, Opened){
 	},
 	"a frame that was read ahead is where a reader ends": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 3)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 3)
 		newest := aheadOf(t, o.Log, a)[a]
 		more := grow(t, o.Log, a, tails[2], 2)
-		wantTo(t, o.Log, newest, eventlog.Tail{}, tails...)
+		wantTo(t, o.Log, newest, eventlog.Position{}, tails...)
 		wantTo(t, o.Log, newest, tails[0], tails[1:]...)
 		wantConflict(t, o.Log, Entry(t, a, tails[2]), more[1])
 	},
@@ -51,7 +51,7 @@ var readingAhead = map[string]func(*testing.T, Opened){
 		needInject(t, o)
 		agents := Neighbours(2)
 		for _, a := range agents {
-			grow(t, o.Log, a, eventlog.Tail{}, 2)
+			grow(t, o.Log, a, eventlog.Position{}, 2)
 		}
 		o.Inject(t, eventlog.Entry{Agent: agents[0], Bytes: []byte("who am I")}, true)
 		ahead := aheadOf(t, o.Log, agents...)
@@ -62,8 +62,8 @@ var readingAhead = map[string]func(*testing.T, Opened){
 	"a first frame that somebody has put behind others is damage": func(t *testing.T, o Opened) { // A29
 		needInject(t, o)
 		a := Agent("ada")
-		grow(t, o.Log, a, eventlog.Tail{}, 2)
-		o.Inject(t, Entry(t, a, eventlog.Tail{}), false)
+		grow(t, o.Log, a, eventlog.Position{}, 2)
+		o.Inject(t, Entry(t, a, eventlog.Position{}), false)
 		var damaged *eventlog.DamageError
 		newest := aheadOf(t, o.Log, a)[a]
 		if got, err := tailsOf(o.Log.Read(context.Background(), a, eventlog.Range{Upto: &newest})); !errors.As(err, &damaged) {
@@ -72,7 +72,7 @@ var readingAhead = map[string]func(*testing.T, Opened){
 	},
 	"none is read ahead of no agents, and of a context that has ended": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		grow(t, o.Log, a, eventlog.Tail{}, 1)
+		grow(t, o.Log, a, eventlog.Position{}, 1)
 		for newest, err := range o.Log.ReadAhead(context.Background(), a.Partition(), nil) {
 			t.Errorf("%+v, %v", newest, err)
 		}
@@ -103,7 +103,7 @@ func aheadOf(t testing.TB, log eventlog.Log, agents ...messages.AgentID) map[mes
 	return ahead
 }
 
-func wantTo(t testing.TB, log eventlog.Log, newest eventlog.Newest, after eventlog.Tail, want ...eventlog.Tail) {
+func wantTo(t testing.TB, log eventlog.Log, newest eventlog.Newest, after eventlog.Position, want ...eventlog.Position) {
 	t.Helper()
 	got, err := tailsOf(log.Read(context.Background(), newest.Agent, eventlog.Range{After: after, Upto: &newest}))
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {

@@ -15,34 +15,34 @@ import (
 var appending = map[string]func(*testing.T, Opened){
 	"append gives the tail that the log then has": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		wantTail(t, o.Log, a, eventlog.Tail{})
-		var tail eventlog.Tail
+		wantTail(t, o.Log, a, eventlog.Position{})
+		var tail eventlog.Position
 		for range 3 {
 			tail = appended(t, o.Log, Entry(t, a, tail, large(10), large(20)))
 			wantTail(t, o.Log, a, tail)
 		}
 		all, err := collect(o.Log, a, 1)
-		if err != nil || len(all) != 3 || all[2].Tail() != tail || tail.Last != 6 {
-			t.Fatalf("read %d frames with tail %+v, %v; want %+v", len(all), all[len(all)-1].Tail(), err, tail)
+		if err != nil || len(all) != 3 || all[2].Position() != tail || tail.Last != 6 {
+			t.Fatalf("read %d frames with tail %+v, %v; want %+v", len(all), all[len(all)-1].Position(), err, tail)
 		}
 	},
 	"an append that expects an old tail is a conflict": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 3)
-		for _, old := range []eventlog.Tail{{}, tails[0], tails[1]} {
+		tails := grow(t, o.Log, a, eventlog.Position{}, 3)
+		for _, old := range []eventlog.Position{{}, tails[0], tails[1]} {
 			wantConflict(t, o.Log, Entry(t, a, old), tails[2])
 		}
 		wantFrames(t, o.Log, a, tails[0].Frame, tails[1].Frame, tails[2].Frame)
 	},
 	"an append that expects a tail the log never had is a conflict": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		other := grow(t, o.Log, Agent("bob"), eventlog.Tail{}, 1)[0]
-		wantConflict(t, o.Log, Entry(t, a, other), eventlog.Tail{})
+		other := grow(t, o.Log, Agent("bob"), eventlog.Position{}, 1)[0]
+		wantConflict(t, o.Log, Entry(t, a, other), eventlog.Position{})
 		wantFrames(t, o.Log, a)
 	},
 	// A26
 	"of two writers exactly one wins": func(t *testing.T, o Opened) {
-		a, tail := Agent("ada"), eventlog.Tail{}
+		a, tail := Agent("ada"), eventlog.Position{}
 		var won []messages.FrameID
 		for range 50 {
 			tail = race(t, o.Log, Entry(t, a, tail), Entry(t, a, tail))
@@ -52,7 +52,7 @@ var appending = map[string]func(*testing.T, Opened){
 	},
 	"the identical entry again is the same frame": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		first := Entry(t, a, eventlog.Tail{})
+		first := Entry(t, a, eventlog.Position{})
 		tail := appended(t, o.Log, first)
 		second := Entry(t, a, tail)
 		for range 3 {
@@ -63,13 +63,13 @@ var appending = map[string]func(*testing.T, Opened){
 	},
 	"an entry that is no longer the tail is a conflict": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		first := Entry(t, a, eventlog.Tail{})
+		first := Entry(t, a, eventlog.Position{})
 		tail := grow(t, o.Log, a, appended(t, o.Log, first), 1)[0]
 		wantConflict(t, o.Log, first, tail)
 	},
 	"the same frame id with other bytes is a conflict": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		e := Entry(t, a, eventlog.Tail{})
+		e := Entry(t, a, eventlog.Position{})
 		tail := appended(t, o.Log, e)
 		other := e
 		f := *e.Frame
@@ -79,7 +79,7 @@ var appending = map[string]func(*testing.T, Opened){
 	},
 	"a frame that does not follow what it expects is refused": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		for what, spoil := range map[string]func(*messages.Frame){
 			"number": func(f *messages.Frame) { f.First++ },
 			"chain":  func(f *messages.Frame) { f.Prev = "another" },
@@ -97,7 +97,7 @@ var appending = map[string]func(*testing.T, Opened){
 	},
 	"an entry whose summary is no header is refused": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		for what, spoil := range map[string]func(*eventlog.Summary){
 			"failure": func(s *eventlog.Summary) { s.Failed = "rate limit" },
 			"turn":    func(s *eventlog.Summary) { s.Turn = "t 1" },
@@ -113,7 +113,7 @@ var appending = map[string]func(*testing.T, Opened){
 	},
 	"a frame that is too large is refused for good": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		if _, err := eventlog.Commit(context.Background(), o.Log, Entry(t, a, tail, large(eventlog.MaxFrame))); !errors.Is(err, eventlog.ErrTooLarge) {
 			t.Errorf("%v, want ErrTooLarge", err)
 		}
@@ -128,7 +128,7 @@ var appending = map[string]func(*testing.T, Opened){
 			many[i] = messages.CommandNoop{Command: "x"}
 		}
 		many[0] = messages.AgentCreated{Agent: a.Full()}
-		tail := appended(t, o.Log, Entry(t, a, eventlog.Tail{}, many...))
+		tail := appended(t, o.Log, Entry(t, a, eventlog.Position{}, many...))
 		wantFrames(t, o.Log, a, tail.Frame)
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), tail.Seq-1)
 		if past, want := s.past(t), []string{messages.AgentCreated{}.EventType(), messages.CommandNoop{}.EventType()}; len(past) != 1 || !slices.Equal(past[0].Types, want) {
@@ -137,7 +137,7 @@ var appending = map[string]func(*testing.T, Opened){
 		s.end(t)
 	},
 	"an ended context appends nothing that cannot be repeated": func(t *testing.T, o Opened) {
-		a, e := Agent("ada"), Entry(t, Agent("ada"), eventlog.Tail{})
+		a, e := Agent("ada"), Entry(t, Agent("ada"), eventlog.Position{})
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		if _, err := o.Log.Append(ctx, e); !errors.Is(err, context.Canceled) {
@@ -152,7 +152,7 @@ var appending = map[string]func(*testing.T, Opened){
 	"an address that may not stand in a subject is refused": func(t *testing.T, o Opened) {
 		for _, key := range []string{"", "*", ">", "a.b", "a b"} {
 			a := Agent(key)
-			if _, err := o.Log.Append(context.Background(), Entry(t, a, eventlog.Tail{})); err == nil {
+			if _, err := o.Log.Append(context.Background(), Entry(t, a, eventlog.Position{})); err == nil {
 				t.Errorf("key %q: appended", key)
 			}
 			if _, err := o.Log.Head(context.Background(), a); err == nil {
@@ -164,7 +164,7 @@ var appending = map[string]func(*testing.T, Opened){
 		}
 	},
 	"the caller may use its bytes again": func(t *testing.T, o Opened) {
-		e := Entry(t, Agent("ada"), eventlog.Tail{})
+		e := Entry(t, Agent("ada"), eventlog.Position{})
 		appended(t, o.Log, e)
 		clear(e.Bytes)
 		wantFrames(t, o.Log, e.Agent, e.Frame.ID)
@@ -173,7 +173,7 @@ var appending = map[string]func(*testing.T, Opened){
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {
-				a, tail := Agent(fmt.Sprint("many", i)), eventlog.Tail{}
+				a, tail := Agent(fmt.Sprint("many", i)), eventlog.Position{}
 				for range 10 {
 					e := Entry(t, a, tail)
 					var err error
@@ -191,7 +191,7 @@ var appending = map[string]func(*testing.T, Opened){
 	},
 }
 
-func wantConflict(t *testing.T, log eventlog.Log, e eventlog.Entry, actual eventlog.Tail) {
+func wantConflict(t *testing.T, log eventlog.Log, e eventlog.Entry, actual eventlog.Position) {
 	t.Helper()
 	got, err := log.Append(context.Background(), e)
 	var conflict *eventlog.ConflictError
@@ -204,9 +204,9 @@ func wantConflict(t *testing.T, log eventlog.Log, e eventlog.Entry, actual event
 }
 
 // race commits both entries at once; exactly one must win. It gives its tail.
-func race(t *testing.T, log eventlog.Appender, entries ...eventlog.Entry) (won eventlog.Tail) {
+func race(t *testing.T, log eventlog.Appender, entries ...eventlog.Entry) (won eventlog.Position) {
 	t.Helper()
-	tails, errs := make([]eventlog.Tail, len(entries)), make([]error, len(entries))
+	tails, errs := make([]eventlog.Position, len(entries)), make([]error, len(entries))
 	var wg sync.WaitGroup
 	for i, e := range entries {
 		wg.Go(func() { tails[i], errs[i] = eventlog.Commit(context.Background(), log, e) })

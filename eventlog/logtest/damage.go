@@ -51,7 +51,7 @@ var damage = map[string]func(*testing.T, Opened){
 	"the same frame stored twice is damage": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		a := Agent("ada")
-		e := Entry(t, a, eventlog.Tail{})
+		e := Entry(t, a, eventlog.Position{})
 		appended(t, o.Log, e)
 		o.Inject(t, e, false)
 		all, err := collect(o.Log, a, 1)
@@ -65,7 +65,7 @@ var damage = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		foreign := eventlog.Entry{Agent: a, Bytes: []byte("who am I")}
 		o.Inject(t, foreign, true)
-		first := appended(t, o.Log, Entry(t, a, eventlog.Tail{}))
+		first := appended(t, o.Log, Entry(t, a, eventlog.Position{}))
 		o.Inject(t, foreign, true)
 		o.Inject(t, foreign, true)
 		tail, err := o.Log.Head(context.Background(), a)
@@ -85,7 +85,7 @@ var damage = map[string]func(*testing.T, Opened){
 		a := Agent("ada")
 		o.Inject(t, eventlog.Entry{Agent: a, Bytes: []byte("who am I")}, true)
 		tail, err := o.Log.Head(context.Background(), a)
-		if err != nil || tail != (eventlog.Tail{Seq: tail.Seq}) || tail.Seq == 0 {
+		if err != nil || tail != (eventlog.Position{Seq: tail.Seq}) || tail.Seq == 0 {
 			t.Fatalf("tail %+v, %v", tail, err)
 		}
 		wantFrames(t, o.Log, a)
@@ -107,10 +107,10 @@ func wantDamage(cause error, spoil func(*testing.T, eventlog.Entry) eventlog.Ent
 		needInject(t, o)
 		agents := Neighbours(2)
 		a := agents[0]
-		tails := grow(t, o.Log, a, eventlog.Tail{Epoch: 3}, 2)
+		tails := grow(t, o.Log, a, eventlog.Position{Epoch: 3}, 2)
 		spoilt := spoil(t, Entry(t, a, tails[1]))
 		o.Inject(t, spoilt, false)
-		neighbour := grow(t, o.Log, agents[1], eventlog.Tail{}, 2)
+		neighbour := grow(t, o.Log, agents[1], eventlog.Position{}, 2)
 
 		all, err := collect(o.Log, a, 1)
 		var damaged *eventlog.DamageError

@@ -14,8 +14,8 @@ import (
 
 func TestCheckNamesThePlace(t *testing.T) {
 	a := logtest.Agent("ada")
-	first := logtest.Entry(t, a, eventlog.Tail{})
-	tail := first.Tail(7)
+	first := logtest.Entry(t, a, eventlog.Position{})
+	tail := first.Position(7)
 	for says, spoil := range map[string]func(*messages.Frame){
 		"":                     func(*messages.Frame) {},
 		"events are missing":   func(f *messages.Frame) { f.First = 3 },
@@ -39,19 +39,19 @@ func TestCheckNamesThePlace(t *testing.T) {
 // tombstone with a tail before it must follow that tail.
 func TestCheckTombstones(t *testing.T) { // A108
 	a := logtest.Agent("ada")
-	tail := logtest.Entry(t, a, eventlog.Tail{}).Tail(7)
+	tail := logtest.Entry(t, a, eventlog.Position{}).Position(7)
 	noop := messages.CommandNoop{Command: "abort"}
 	for _, c := range []struct {
 		what   string
-		behind eventlog.Tail
+		behind eventlog.Position
 		spoil  func(*messages.Frame)
 		good   bool
 	}{
-		{"first in the log", eventlog.Tail{}, func(*messages.Frame) {}, true},
-		{"behind a foreign message", eventlog.Tail{Seq: 3}, func(*messages.Frame) {}, true},
+		{"first in the log", eventlog.Position{}, func(*messages.Frame) {}, true},
+		{"behind a foreign message", eventlog.Position{Seq: 3}, func(*messages.Frame) {}, true},
 		{"behind what it follows", tail, func(*messages.Frame) {}, true},
-		{"first, with another event", eventlog.Tail{}, func(f *messages.Frame) { f.Events = append(f.Events, noop) }, false},
-		{"first, another event alone", eventlog.Tail{}, func(f *messages.Frame) { f.Events[0] = noop }, false},
+		{"first, with another event", eventlog.Position{}, func(f *messages.Frame) { f.Events = append(f.Events, noop) }, false},
+		{"first, another event alone", eventlog.Position{}, func(f *messages.Frame) { f.Events[0] = noop }, false},
 		{"behind a gap", tail, func(f *messages.Frame) { f.First++ }, false},
 		{"behind another frame", tail, func(f *messages.Frame) { f.Prev = "another" }, false},
 	} {
@@ -62,7 +62,7 @@ func TestCheckTombstones(t *testing.T) { // A108
 		if (err == nil) != c.good {
 			t.Errorf("%s: %v", c.what, err)
 		}
-		if c.behind == (eventlog.Tail{}) {
+		if c.behind == (eventlog.Position{}) {
 			entry := eventlog.Entry{Agent: a, Frame: &f, Bytes: []byte("x"), Summary: eventlog.Summary{Phase: messages.PhaseIdle}}
 			if entry.Validate() == nil {
 				t.Errorf("%s: may be appended to an agent that has no frame", c.what)
@@ -77,18 +77,18 @@ type answers struct {
 	ids  []messages.FrameID
 }
 
-func (l *answers) Append(_ context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *answers) Append(_ context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	l.ids = append(l.ids, e.Frame.ID)
 	if len(l.errs) == 0 {
-		return e.Tail(1), nil
+		return e.Position(1), nil
 	}
 	err := l.errs[0]
 	l.errs = l.errs[1:]
-	return eventlog.Tail{}, err
+	return eventlog.Position{}, err
 }
 
 func TestCommitTriesTheSameAgainUntilItIsResolved(t *testing.T) {
-	e := logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{})
+	e := logtest.Entry(t, logtest.Agent("ada"), eventlog.Position{})
 	timeout, conflict := errors.New("timeout"), &eventlog.ConflictError{}
 	for want, c := range map[string]struct {
 		errs  []error

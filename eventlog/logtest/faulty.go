@@ -84,27 +84,27 @@ func (f *Faulty) Heal() {
 }
 
 // Append appends as the next fault of the plan has it.
-func (f *Faulty) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (f *Faulty) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	fault, late := f.next(ctx, e)
 	for _, arrive := range late {
 		arrive()
 	}
 	switch fault {
 	case LoseRequest, Delay:
-		return eventlog.Tail{}, ErrLost
+		return eventlog.Position{}, ErrLost
 	case Timeout, SlowDelivery:
 		f.lag(ctx)
-		return eventlog.Tail{}, ErrLost
+		return eventlog.Position{}, ErrLost
 	case LoseAck:
 		_, _ = f.Log.Append(ctx, e) // its answer is what gets lost
-		return eventlog.Tail{}, ErrLost
+		return eventlog.Position{}, ErrLost
 	case SlowLoseAck:
 		_, _ = f.Log.Append(ctx, e)
 		f.lag(ctx)
-		return eventlog.Tail{}, ErrLost
+		return eventlog.Position{}, ErrLost
 	case SlowRequest:
 		if !f.lag(ctx) {
-			return eventlog.Tail{}, ErrLost
+			return eventlog.Position{}, ErrLost
 		}
 	case SlowAck:
 		return f.slowly(ctx, e)
@@ -115,10 +115,10 @@ func (f *Faulty) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 }
 
 // slowly appends at once and answers later.
-func (f *Faulty) slowly(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (f *Faulty) slowly(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	tail, err := f.Log.Append(ctx, e)
 	if !f.lag(ctx) {
-		return eventlog.Tail{}, ErrLost
+		return eventlog.Position{}, ErrLost
 	}
 	return tail, err
 }

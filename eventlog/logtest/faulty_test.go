@@ -35,7 +35,7 @@ func TestSlowFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log, begun := faultyLog(c.fault, lag), time.Now()
-				e := logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{})
+				e := logtest.Entry(t, logtest.Agent("ada"), eventlog.Position{})
 				time.AfterFunc(lag/2, func() { wantStored(t, log, e, c.during) })
 				_, err := log.Append(t.Context(), e)
 				if told := err == nil; told != c.told || !told && !errors.Is(err, logtest.ErrLost) || time.Since(begun) != lag {
@@ -58,12 +58,12 @@ func TestSlowFaults(t *testing.T) {
 // A late request arrives at the next append also when the log has been healed.
 func TestHeal(t *testing.T) {
 	log := faultyLog(logtest.Delay, 0)
-	late := logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{})
+	late := logtest.Entry(t, logtest.Agent("ada"), eventlog.Position{})
 	if _, err := log.Append(t.Context(), late); err == nil {
 		t.Fatal("the fault did not happen")
 	}
 	log.Heal()
-	other := logtest.Entry(t, logtest.Agent("bob"), eventlog.Tail{})
+	other := logtest.Entry(t, logtest.Agent("bob"), eventlog.Position{})
 	if _, err := log.Append(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}

@@ -12,15 +12,15 @@ import (
 
 var following = map[string]func(*testing.T, Opened){
 	"an empty partition is told at once": func(t *testing.T, o Opened) {
-		grow(t, o.Log, Agent("ada"), eventlog.Tail{}, 2)
+		grow(t, o.Log, Agent("ada"), eventlog.Position{}, 2)
 		f := follow(t, o.Feed, (Agent("ada").Partition()+1)%messages.Partitions)
 		f.wantMarker(t)
 		f.end(t)
 	},
 	"the newest of each agent, the marker, then all that comes": func(t *testing.T, o Opened) {
 		agents := Neighbours(3)
-		ada := grow(t, o.Log, agents[0], eventlog.Tail{}, 3)
-		bob := grow(t, o.Log, agents[1], eventlog.Tail{}, 1)
+		ada := grow(t, o.Log, agents[0], eventlog.Position{}, 3)
+		bob := grow(t, o.Log, agents[1], eventlog.Position{}, 1)
 		f, g := follow(t, o.Feed, agents[0].Partition()), follow(t, o.Feed, agents[0].Partition())
 		for _, each := range []*followed{f, g} {
 			each.wantHead(t, agents[0], ada[2])
@@ -33,7 +33,7 @@ var following = map[string]func(*testing.T, Opened){
 			g.wantHead(t, agents[1], bob[0])
 		}
 		f.end(t)
-		cyd := grow(t, o.Log, agents[2], eventlog.Tail{}, 4)
+		cyd := grow(t, o.Log, agents[2], eventlog.Position{}, 4)
 		for _, tail := range cyd {
 			g.wantHead(t, agents[2], tail)
 		}
@@ -42,7 +42,7 @@ var following = map[string]func(*testing.T, Opened){
 	"appends while the past is told are not missed": func(t *testing.T, o Opened) {
 		agents := Neighbours(20)
 		for _, a := range agents {
-			grow(t, o.Log, a, eventlog.Tail{}, 2)
+			grow(t, o.Log, a, eventlog.Position{}, 2)
 		}
 		f := follow(t, o.Feed, agents[0].Partition())
 		for _, a := range agents {
@@ -69,7 +69,7 @@ var following = map[string]func(*testing.T, Opened){
 	},
 	"a head tells what the headers hold": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tail := grow(t, o.Log, a, eventlog.Tail{Epoch: 4}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{Epoch: 4}, 1)[0]
 		e := Entry(t, a, tail, messages.TurnStarted{Turn: "t2"}, large(3))
 		e.Summary = eventlog.Summary{Phase: messages.PhasePaused, Turn: "t2", Open: true, Due: time.Unix(1_800_000_000, 5).UTC(), Waiting: 12, Failed: "max_steps", Replies: true}
 		appended(t, o.Log, e)
@@ -95,9 +95,9 @@ var following = map[string]func(*testing.T, Opened){
 	"a foreign message hides no frame of the past": func(t *testing.T, o Opened) { // A29
 		needInject(t, o)
 		agents := Neighbours(3)
-		ada := grow(t, o.Log, agents[0], eventlog.Tail{}, 3)[2]
+		ada := grow(t, o.Log, agents[0], eventlog.Position{}, 3)[2]
 		o.Inject(t, eventlog.Entry{Agent: agents[0], Bytes: []byte("who am I")}, true)
-		bob := grow(t, o.Log, agents[1], eventlog.Tail{}, 1200)[1199]
+		bob := grow(t, o.Log, agents[1], eventlog.Position{}, 1200)[1199]
 		o.Inject(t, eventlog.Entry{Agent: agents[0], Bytes: []byte("and who are you")}, true)
 		o.Inject(t, eventlog.Entry{Agent: agents[2], Bytes: []byte("alone")}, true)
 		f := follow(t, o.Feed, agents[0].Partition())
@@ -107,7 +107,7 @@ var following = map[string]func(*testing.T, Opened){
 				newest[h.Agent] = h
 			}
 		}
-		for a, tail := range map[messages.AgentID]eventlog.Tail{agents[0]: ada, agents[1]: bob} {
+		for a, tail := range map[messages.AgentID]eventlog.Position{agents[0]: ada, agents[1]: bob} {
 			if h := newest[a]; h.Seq != tail.Seq || h.Last != tail.Last || h.Epoch != tail.Epoch {
 				t.Errorf("%s: head %+v, want %+v", a, h, tail)
 			}
@@ -119,7 +119,7 @@ var following = map[string]func(*testing.T, Opened){
 	},
 	"a follower that breaks off leaves": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		grow(t, o.Log, a, eventlog.Tail{}, 1)
+		grow(t, o.Log, a, eventlog.Position{}, 1)
 		for h, err := range o.Feed.Follow(context.Background(), a.Partition()) {
 			if err != nil || h.Agent != a {
 				t.Fatalf("head %+v, %v", h, err)
@@ -165,7 +165,7 @@ func (f *followed) next(t *testing.T) eventlog.Head {
 	return h
 }
 
-func (f *followed) wantHead(t *testing.T, a messages.AgentID, tail eventlog.Tail) {
+func (f *followed) wantHead(t *testing.T, a messages.AgentID, tail eventlog.Position) {
 	t.Helper()
 	if h := f.next(t); h.Agent != a || h.Seq != tail.Seq || h.Last != tail.Last || h.Epoch != tail.Epoch {
 		t.Fatalf("head %+v, want %s at %+v", h, a, tail)

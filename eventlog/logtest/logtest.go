@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 
 // Entry makes an entry that follows tail, of the events or of a single small
 // one. Its frame's id is new; its epoch is tail's, or 1.
-func Entry(t testing.TB, a messages.AgentID, tail eventlog.Tail, events ...messages.Event) eventlog.Entry {
+func Entry(t testing.TB, a messages.AgentID, tail eventlog.Position, events ...messages.Event) eventlog.Entry {
 	t.Helper()
 	if len(events) == 0 {
 		events = []messages.Event{messages.CommandNoop{Command: "abort", Reason: "test"}}
@@ -91,9 +91,9 @@ func Neighbours(n int) []messages.AgentID {
 }
 
 // grow appends n frames of one event and gives the tails after each.
-func grow(t testing.TB, log eventlog.Log, a messages.AgentID, tail eventlog.Tail, n int) []eventlog.Tail {
+func grow(t testing.TB, log eventlog.Log, a messages.AgentID, tail eventlog.Position, n int) []eventlog.Position {
 	t.Helper()
-	tails := make([]eventlog.Tail, 0, n)
+	tails := make([]eventlog.Position, 0, n)
 	for range n {
 		tail = appended(t, log, Entry(t, a, tail))
 		tails = append(tails, tail)
@@ -101,7 +101,7 @@ func grow(t testing.TB, log eventlog.Log, a messages.AgentID, tail eventlog.Tail
 	return tails
 }
 
-func appended(t testing.TB, log eventlog.Appender, e eventlog.Entry) eventlog.Tail {
+func appended(t testing.TB, log eventlog.Appender, e eventlog.Entry) eventlog.Position {
 	t.Helper()
 	tail, err := log.Append(context.Background(), e)
 	if err != nil {
@@ -137,7 +137,7 @@ func wantFrames(t testing.TB, log eventlog.Log, a messages.AgentID, want ...mess
 	}
 }
 
-func wantTail(t testing.TB, log eventlog.Log, a messages.AgentID, want eventlog.Tail) {
+func wantTail(t testing.TB, log eventlog.Log, a messages.AgentID, want eventlog.Position) {
 	t.Helper()
 	got, err := log.Head(context.Background(), a)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 var reading = map[string]func(*testing.T, Opened){
 	"a missing agent is empty": func(t *testing.T, o Opened) {
 		wantFrames(t, o.Log, Agent("nobody"))
-		wantTail(t, o.Log, Agent("nobody"), eventlog.Tail{})
+		wantTail(t, o.Log, Agent("nobody"), eventlog.Position{})
 	},
 	"reading begins with the frame that holds the event": func(t *testing.T, o Opened) {
-		a, tail := Agent("ada"), eventlog.Tail{}
+		a, tail := Agent("ada"), eventlog.Position{}
 		for range 4 {
 			tail = appended(t, o.Log, Entry(t, a, tail, large(1), large(2), large(3)))
 		}
@@ -34,7 +34,7 @@ var reading = map[string]func(*testing.T, Opened){
 		if o.Encrypted {
 			t.Skip("other bytes are kept")
 		}
-		e := Entry(t, Agent("ada"), eventlog.Tail{}, large(7), messages.TurnStarted{Turn: "t2"})
+		e := Entry(t, Agent("ada"), eventlog.Position{}, large(7), messages.TurnStarted{Turn: "t2"})
 		tail := appended(t, o.Log, e)
 		all, err := collect(o.Log, e.Agent, 1)
 		if err != nil || len(all) != 1 {
@@ -49,7 +49,7 @@ var reading = map[string]func(*testing.T, Opened){
 		}
 	},
 	"ten thousand events": func(t *testing.T, o Opened) {
-		a, tail := Agent("ada"), eventlog.Tail{}
+		a, tail := Agent("ada"), eventlog.Position{}
 		ten := make([]messages.Event, 10)
 		for i := range ten {
 			ten[i] = large(i)
@@ -58,14 +58,14 @@ var reading = map[string]func(*testing.T, Opened){
 			tail = appended(t, o.Log, Entry(t, a, tail, ten...))
 		}
 		all, err := collect(o.Log, a, 1)
-		if err != nil || len(all) != 1000 || all[999].Tail() != tail || tail.Last != 10_000 {
+		if err != nil || len(all) != 1000 || all[999].Position() != tail || tail.Last != 10_000 {
 			t.Fatalf("read %d frames up to %d, %v", len(all), tail.Last, err)
 		}
 	},
 	// A85
 	"a reader that leaves and returns misses and repeats nothing": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 12)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 12)
 		for k := range 12 {
 			var got []messages.FrameID
 			last := messages.EventNumber(0)
@@ -89,7 +89,7 @@ var reading = map[string]func(*testing.T, Opened){
 	},
 	"an ended context ends a reader with its error": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		grow(t, o.Log, a, eventlog.Tail{}, 3)
+		grow(t, o.Log, a, eventlog.Position{}, 3)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		frames, errs := 0, 0
@@ -113,7 +113,7 @@ var reading = map[string]func(*testing.T, Opened){
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			tail := eventlog.Tail{}
+			tail := eventlog.Position{}
 			for range 60 {
 				var err error
 				if tail, err = o.Log.Append(context.Background(), Entry(t, a, tail)); err != nil {

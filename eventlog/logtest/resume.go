@@ -14,7 +14,7 @@ import (
 var resuming = map[string]func(*testing.T, Opened){
 	"reading on begins behind the place that is known": func(t *testing.T, o Opened) {
 		agents := Neighbours(2)
-		tails := make([][]eventlog.Tail, 2)
+		tails := make([][]eventlog.Position, 2)
 		for n := range 20 {
 			for i, a := range agents {
 				tails[i] = append(tails[i], appended(t, o.Log, Entry(t, a, behindLast(tails[i]), large(n), large(1))))
@@ -23,24 +23,24 @@ var resuming = map[string]func(*testing.T, Opened){
 		for n, tail := range tails[0] {
 			wantFrom(t, o.Log, agents[0], tail, tails[0][n+1:]...)
 		}
-		wantFrom(t, o.Log, agents[0], eventlog.Tail{}, tails[0]...)
+		wantFrom(t, o.Log, agents[0], eventlog.Position{}, tails[0]...)
 	},
 	"reading on from a place that the log does not hold": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		for _, tail := range []eventlog.Tail{{Seq: 1, Frame: "x", Last: 1}, {Seq: 1 << 40, Frame: "x", Last: 9}} {
+		for _, tail := range []eventlog.Position{{Seq: 1, Frame: "x", Last: 1}, {Seq: 1 << 40, Frame: "x", Last: 9}} {
 			wantElsewhere(t, o.Log, a, tail) // a missing agent
 		}
-		other := grow(t, o.Log, Agent("bob"), eventlog.Tail{}, 3)
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 6)
+		other := grow(t, o.Log, Agent("bob"), eventlog.Position{}, 3)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 6)
 		for _, of := range tails {
-			for what, spoil := range map[string]func(*eventlog.Tail){
-				"sequence": func(t *eventlog.Tail) { t.Seq++ },
-				"frame":    func(t *eventlog.Tail) { t.Frame = "another" },
-				"digest":   func(t *eventlog.Tail) { t.Digest = messages.DigestOf(nil) },
-				"number":   func(t *eventlog.Tail) { t.Last++ },
-				"epoch":    func(t *eventlog.Tail) { t.Epoch++ },
-				"zero":     func(t *eventlog.Tail) { t.Seq = 0 },
-				"end":      func(t *eventlog.Tail) { t.Seq = 1 << 40 },
+			for what, spoil := range map[string]func(*eventlog.Position){
+				"sequence": func(t *eventlog.Position) { t.Seq++ },
+				"frame":    func(t *eventlog.Position) { t.Frame = "another" },
+				"digest":   func(t *eventlog.Position) { t.Digest = messages.DigestOf(nil) },
+				"number":   func(t *eventlog.Position) { t.Last++ },
+				"epoch":    func(t *eventlog.Position) { t.Epoch++ },
+				"zero":     func(t *eventlog.Position) { t.Seq = 0 },
+				"end":      func(t *eventlog.Position) { t.Seq = 1 << 40 },
 			} {
 				tail := of
 				spoil(&tail)
@@ -55,7 +55,7 @@ var resuming = map[string]func(*testing.T, Opened){
 		needInject(t, o)
 		a := Agent("ada")
 		foreign := eventlog.Entry{Agent: a, Bytes: []byte("who am I")}
-		var tails []eventlog.Tail
+		var tails []eventlog.Position
 		for range 6 {
 			tails = append(tails, appended(t, o.Log, Entry(t, a, behindLast(tails))))
 			o.Inject(t, foreign, true)
@@ -68,7 +68,7 @@ var resuming = map[string]func(*testing.T, Opened){
 	"reading on into damage": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 3)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 3)
 		spoilt := Entry(t, a, tails[2])
 		spoilt.Bytes[len(spoilt.Bytes)/2] ^= 1
 		o.Inject(t, spoilt, false)
@@ -82,18 +82,18 @@ var resuming = map[string]func(*testing.T, Opened){
 	},
 	"reading on far from the end": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 600)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 600)
 		for _, n := range []int{0, 1, 80, 100, 340, 598, 599} {
 			wantFrom(t, o.Log, a, tails[n], tails[n+1:]...)
 			all, err := collect(o.Log, a, tails[n].Last)
-			if err != nil || len(all) != 600-n || all[0].Tail() != tails[n] {
+			if err != nil || len(all) != 600-n || all[0].Position() != tails[n] {
 				t.Errorf("read %d frames from event %d, %v; want %d", len(all), tails[n].Last, err, 600-n)
 			}
 		}
 	},
 	"a reader that reads on may leave early": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 3)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 3)
 		n := 0
 		for range o.Log.Read(context.Background(), a, eventlog.Behind(tails[0])) {
 			n++
@@ -108,7 +108,7 @@ var resuming = map[string]func(*testing.T, Opened){
 var purging = map[string]func(*testing.T, Opened){
 	"a purge takes away what is before": func(t *testing.T, o Opened) {
 		agents := Neighbours(2)
-		var tails, other []eventlog.Tail
+		var tails, other []eventlog.Position
 		for range 5 {
 			tails = append(tails, appended(t, o.Log, Entry(t, agents[0], behindLast(tails))))
 			other = append(other, appended(t, o.Log, Entry(t, agents[1], behindLast(other))))
@@ -119,7 +119,7 @@ var purging = map[string]func(*testing.T, Opened){
 		wantTail(t, o.Log, agents[0], tails[4])
 		wantElsewhere(t, o.Log, agents[0], tails[2])
 		wantFrom(t, o.Log, agents[0], tails[3], tails[4])
-		wantFrom(t, o.Log, agents[1], eventlog.Tail{}, other...)
+		wantFrom(t, o.Log, agents[1], eventlog.Position{}, other...)
 		// What is left begins neither with event 1 nor with a tombstone.
 		_, err := collect(o.Log, agents[0], 1)
 		var damaged *eventlog.DamageError
@@ -127,7 +127,7 @@ var purging = map[string]func(*testing.T, Opened){
 			t.Errorf("%v, want damage at sequence %d", err, tails[3].Seq)
 		}
 		// The fence holds, and writing goes on.
-		wantConflict(t, o.Log, Entry(t, agents[0], eventlog.Tail{}), tails[4])
+		wantConflict(t, o.Log, Entry(t, agents[0], eventlog.Position{}), tails[4])
 		wantConflict(t, o.Log, Entry(t, agents[0], tails[3]), tails[4])
 		next := appended(t, o.Log, Entry(t, agents[0], tails[4]))
 		wantFrom(t, o.Log, agents[0], tails[3], tails[4], next)
@@ -135,13 +135,13 @@ var purging = map[string]func(*testing.T, Opened){
 	"a purge that would take the newest message takes nothing": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		purge(t, o.Log, a, 7) // nothing is there
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 3)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 3)
 		for _, before := range []uint64{tails[2].Seq + 1, 1 << 40} {
 			if err := o.Log.Purge(context.Background(), a, before); err == nil {
 				t.Errorf("purged below %d, the newest is at %d", before, tails[2].Seq)
 			}
 		}
-		wantFrom(t, o.Log, a, eventlog.Tail{}, tails...)
+		wantFrom(t, o.Log, a, eventlog.Position{}, tails...)
 		purge(t, o.Log, a, tails[2].Seq)
 		purge(t, o.Log, a, tails[2].Seq) // again
 		wantTail(t, o.Log, a, tails[2])
@@ -149,22 +149,22 @@ var purging = map[string]func(*testing.T, Opened){
 	// A108
 	"an agent begins anew behind its tombstone": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{Epoch: 3}, 4)
+		tails := grow(t, o.Log, a, eventlog.Position{Epoch: 3}, 4)
 		stone := appended(t, o.Log, tombstone(t, a, tails[3]))
 		stale := Entry(t, a, tails[3])
 		purge(t, o.Log, a, stone.Seq)
 		wantTail(t, o.Log, a, stone)
-		wantFrom(t, o.Log, a, eventlog.Tail{}, stone)
+		wantFrom(t, o.Log, a, eventlog.Position{}, stone)
 		wantFrom(t, o.Log, a, stone)
 		wantElsewhere(t, o.Log, a, tails[3])
 		wantConflict(t, o.Log, stale, stone)
-		wantConflict(t, o.Log, Entry(t, a, eventlog.Tail{}), stone)
+		wantConflict(t, o.Log, Entry(t, a, eventlog.Position{}), stone)
 		again := grow(t, o.Log, a, stone, 3)
 		if again[0].Last != 6 {
 			t.Errorf("numbering goes on with event %d, want 6", again[0].Last)
 		}
 		wantConflict(t, o.Log, stale, again[2])
-		wantFrom(t, o.Log, a, eventlog.Tail{}, append([]eventlog.Tail{stone}, again...)...)
+		wantFrom(t, o.Log, a, eventlog.Position{}, append([]eventlog.Position{stone}, again...)...)
 		for n, tail := range again {
 			wantFrom(t, o.Log, a, tail, again[n+1:]...)
 			all, err := collect(o.Log, a, tail.Last)
@@ -177,7 +177,7 @@ var purging = map[string]func(*testing.T, Opened){
 	"a tombstone is read though what is before it is damaged": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		a := Agent("ada")
-		spoilt := Entry(t, a, grow(t, o.Log, a, eventlog.Tail{}, 2)[1])
+		spoilt := Entry(t, a, grow(t, o.Log, a, eventlog.Position{}, 2)[1])
 		spoilt.Bytes[len(spoilt.Bytes)/2] ^= 1
 		o.Inject(t, spoilt, false)
 		tail, err := o.Log.Head(context.Background(), a)
@@ -186,28 +186,28 @@ var purging = map[string]func(*testing.T, Opened){
 		}
 		stone := appended(t, o.Log, tombstone(t, a, tail))
 		all, err := collect(o.Log, a, stone.Last)
-		if err != nil || len(all) != 1 || all[0].Tail() != stone {
+		if err != nil || len(all) != 1 || all[0].Position() != stone {
 			t.Errorf("%d frames, %v; want the tombstone", len(all), err)
 		}
 	},
 	"a tombstone may stand in the middle": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 2)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 2)
 		tails = append(tails, appended(t, o.Log, tombstone(t, a, tails[1])))
 		tails = append(tails, grow(t, o.Log, a, tails[2], 2)...)
-		wantFrom(t, o.Log, a, eventlog.Tail{}, tails...)
+		wantFrom(t, o.Log, a, eventlog.Position{}, tails...)
 	},
 }
 
-func tombstone(t *testing.T, a messages.AgentID, tail eventlog.Tail) eventlog.Entry {
+func tombstone(t *testing.T, a messages.AgentID, tail eventlog.Position) eventlog.Entry {
 	t.Helper()
 	return Entry(t, a, tail, messages.AgentDeleted{})
 }
 
 // behindLast is the last of the tails, or that of a new agent.
-func behindLast(tails []eventlog.Tail) eventlog.Tail {
+func behindLast(tails []eventlog.Position) eventlog.Position {
 	if len(tails) == 0 {
-		return eventlog.Tail{}
+		return eventlog.Position{}
 	}
 	return tails[len(tails)-1]
 }
@@ -220,17 +220,17 @@ func purge(t testing.TB, log eventlog.Log, a messages.AgentID, before uint64) {
 }
 
 // tailsOf reads to the end or the first error, and gives the tail behind each frame.
-func tailsOf(frames iter.Seq2[eventlog.Recorded, error]) (all []eventlog.Tail, err error) {
+func tailsOf(frames iter.Seq2[eventlog.Recorded, error]) (all []eventlog.Position, err error) {
 	for r, err := range frames {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, r.Tail())
+		all = append(all, r.Position())
 	}
 	return all, nil
 }
 
-func wantFrom(t testing.TB, log eventlog.Reader, a messages.AgentID, after eventlog.Tail, want ...eventlog.Tail) {
+func wantFrom(t testing.TB, log eventlog.Reader, a messages.AgentID, after eventlog.Position, want ...eventlog.Position) {
 	t.Helper()
 	got, err := tailsOf(log.Read(context.Background(), a, eventlog.Behind(after)))
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
@@ -238,7 +238,7 @@ func wantFrom(t testing.TB, log eventlog.Reader, a messages.AgentID, after event
 	}
 }
 
-func wantElsewhere(t testing.TB, log eventlog.Reader, a messages.AgentID, after eventlog.Tail) {
+func wantElsewhere(t testing.TB, log eventlog.Reader, a messages.AgentID, after eventlog.Position) {
 	t.Helper()
 	got, err := tailsOf(log.Read(context.Background(), a, eventlog.Behind(after)))
 	if !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {

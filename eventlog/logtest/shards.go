@@ -12,7 +12,7 @@ import (
 var sharding = map[string]func(*testing.T, Opened){
 	"each agent's frames are in one shard, in order": func(t *testing.T, o Opened) {
 		ends := shardEnds(t, o)
-		want := make(map[messages.AgentID][]eventlog.Tail)
+		want := make(map[messages.AgentID][]eventlog.Position)
 		for range 3 {
 			for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 				a := Agent(key)
@@ -46,7 +46,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	},
 	"a shard is read on from any place, and what comes": func(t *testing.T, o Opened) {
 		agents := Neighbours(2)
-		tails := grow(t, o.Log, agents[0], eventlog.Tail{}, 5)
+		tails := grow(t, o.Log, agents[0], eventlog.Position{}, 5)
 		shard := shardOf(t, o.Feed, agents[0])
 		readers := make([]*sharded, len(tails))
 		for n, tail := range tails {
@@ -56,7 +56,7 @@ var sharding = map[string]func(*testing.T, Opened){
 			}
 		}
 		tails = append(tails, grow(t, o.Log, agents[0], tails[4], 3)...)
-		other := grow(t, o.Log, agents[1], eventlog.Tail{}, 1)[0]
+		other := grow(t, o.Log, agents[1], eventlog.Position{}, 1)[0]
 		for _, r := range readers {
 			for _, tail := range append(tails[5:8:8], other) {
 				if m := r.message(t); !same(t, m, tail) {
@@ -69,7 +69,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	"appends while a shard is read are told once": func(t *testing.T, o Opened) {
 		agents := Neighbours(4)
 		for _, a := range agents {
-			grow(t, o.Log, a, eventlog.Tail{}, 20)
+			grow(t, o.Log, a, eventlog.Position{}, 20)
 		}
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, agents[0]), 0)
 		for _, a := range agents {
@@ -97,7 +97,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	},
 	"a place beyond the end of a shard is none": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		for _, after := range []uint64{tail.Seq + 1, 1 << 40} {
 			if err := lastOf(o.Feed.ReadShard(context.Background(), shardOf(t, o.Feed, a), after)); !errors.Is(err, eventlog.ErrElsewhere) {
 				t.Errorf("behind %d: %v, want ErrElsewhere", after, err)
@@ -112,7 +112,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	"a shard tells a foreign message by its head": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		a := Agent("ada")
-		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), tail.Seq)
 		s.past(t)
 		o.Inject(t, eventlog.Entry{Agent: a, Bytes: []byte("who am I")}, true)
@@ -123,7 +123,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	},
 	"each pause of a shard is told": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), tail.Seq)
 		s.past(t)
 		for range 3 {
@@ -138,11 +138,11 @@ var sharding = map[string]func(*testing.T, Opened){
 	"a damaged frame in a shard is told, and its neighbours read": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		agents := Neighbours(2)
-		tail := grow(t, o.Log, agents[0], eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, agents[0], eventlog.Position{}, 1)[0]
 		spoilt := Entry(t, agents[0], tail)
 		spoilt.Bytes[len(spoilt.Bytes)/2] ^= 1
 		o.Inject(t, spoilt, false)
-		other := grow(t, o.Log, agents[1], eventlog.Tail{}, 1)[0]
+		other := grow(t, o.Log, agents[1], eventlog.Position{}, 1)[0]
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, agents[0]), tail.Seq)
 		_, err := s.message(t).Frame()
 		var damaged *eventlog.DamageError
@@ -156,7 +156,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	},
 	"what was purged is not in its shard": func(t *testing.T, o Opened) {
 		a := Agent("ada")
-		tails := grow(t, o.Log, a, eventlog.Tail{}, 6)
+		tails := grow(t, o.Log, a, eventlog.Position{}, 6)
 		purge(t, o.Log, a, tails[4].Seq)
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), 0)
 		if past := s.past(t); len(past) != 2 || !same(t, past[0], tails[4]) || !same(t, past[1], tails[5]) {
@@ -167,7 +167,7 @@ var sharding = map[string]func(*testing.T, Opened){
 }
 
 // same says whether the message is the frame that tail is behind.
-func same(t *testing.T, m eventlog.Stored, tail eventlog.Tail) bool {
+func same(t *testing.T, m eventlog.Stored, tail eventlog.Position) bool {
 	t.Helper()
 	if m.Seq != tail.Seq || m.Last != tail.Last || m.Epoch != tail.Epoch || m.Foreign {
 		return false

@@ -170,7 +170,7 @@ var blobs = map[string]func(*testing.T, Opened){
 			"purge":           o.Log.Purge(ctx, a, 1),
 			"end of a shard":  last(o.Feed.ShardEnd(ctx, 0)),
 			"read a shard":    lastOf(o.Feed.ReadShard(ctx, 0, 0)),
-			"read on":         lastOf(o.Log.Read(ctx, a, eventlog.Behind(eventlog.Tail{Frame: "x", Seq: 1}))),
+			"read on":         lastOf(o.Log.Read(ctx, a, eventlog.Behind(eventlog.Position{Frame: "x", Seq: 1}))),
 			"remove snapshot": o.RemoveSnapshots(ctx, a, eventlog.All),
 		} {
 			if !errors.Is(err, context.Canceled) {

@@ -14,7 +14,7 @@ var unknown = map[string]func(*testing.T, Opened){
 	"commit resolves each fault to one frame": func(t *testing.T, o Opened) {
 		for i, plan := range [][]Fault{{LoseRequest}, {LoseAck}, {Delay}, {Double}, {LoseAck, LoseAck, Delay}, {Delay, Double}, {Delay, LoseRequest, LoseAck}} {
 			a := Agent(fmt.Sprint("fault", i))
-			first := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+			first := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 			e := Entry(t, a, first)
 			tail, err := eventlog.Commit(context.Background(), NewFaulty(o.Store, plan...), e)
 			if err != nil {
@@ -25,7 +25,7 @@ var unknown = map[string]func(*testing.T, Opened){
 		}
 	},
 	"a writer under many faults leaves a whole stream": func(t *testing.T, o Opened) {
-		a, tail := Agent("ada"), eventlog.Tail{}
+		a, tail := Agent("ada"), eventlog.Position{}
 		log := NewFaulty(o.Store, Plan(7, 30)...)
 		var want []messages.FrameID
 		for range 20 {
@@ -40,7 +40,7 @@ var unknown = map[string]func(*testing.T, Opened){
 	},
 	// A26
 	"of two writers under faults exactly one wins": func(t *testing.T, o Opened) {
-		a, tail := Agent("ada"), eventlog.Tail{}
+		a, tail := Agent("ada"), eventlog.Position{}
 		log := NewFaulty(o.Store, Plan(11, 40)...)
 		var want []messages.FrameID
 		for range 15 {
@@ -52,11 +52,11 @@ var unknown = map[string]func(*testing.T, Opened){
 	"a request that arrives late cannot displace another owner": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		old := NewFaulty(o.Store, Delay)
-		late := Entry(t, a, eventlog.Tail{})
+		late := Entry(t, a, eventlog.Position{})
 		if _, err := old.Append(context.Background(), late); err == nil {
 			t.Fatal("the fault did not happen")
 		}
-		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		wantConflict(t, old, late, tail)
 		wantFrames(t, o.Log, a, tail.Frame)
 	},

@@ -80,23 +80,23 @@ func New() *Log {
 
 // Append stores a frame; see eventlog.Appender. Its outcome is never unknown,
 // unless ctx had ended before.
-func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if err := ctx.Err(); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	if err := e.Validate(); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	actual := l.tail(e.Agent)
-	switch mine := e.Tail(actual.Seq); {
+	switch mine := e.Position(actual.Seq); {
 	case actual.Frame == mine.Frame && actual.Digest == mine.Digest:
 		return mine, nil
 	case actual.Frame != e.Expect.Frame || actual.Digest != e.Expect.Digest:
-		return eventlog.Tail{}, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
+		return eventlog.Position{}, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
 	}
-	return e.Tail(l.store(e, false)), nil
+	return e.Position(l.store(e, false)), nil
 }
 
 // Inject stores the entry's bytes as they are: no fence, no check. With
@@ -131,12 +131,12 @@ func (l *Log) store(e eventlog.Entry, foreign bool) uint64 {
 }
 
 // tail is the newest frame's by its head, with the newest message's sequence.
-func (l *Log) tail(a messages.AgentID) eventlog.Tail {
-	var t eventlog.Tail
+func (l *Log) tail(a messages.AgentID) eventlog.Position {
+	var t eventlog.Position
 	all := l.agents[a]
 	for _, m := range slices.Backward(all) {
 		if !m.head.Foreign {
-			t = eventlog.Tail{Frame: m.head.ID, Digest: messages.DigestOf(m.bytes), Last: m.head.Last, Epoch: m.head.Epoch, Time: m.time}
+			t = eventlog.Position{Frame: m.head.ID, Digest: messages.DigestOf(m.bytes), Last: m.head.Last, Epoch: m.head.Epoch, Time: m.time}
 			break
 		}
 	}
@@ -147,9 +147,9 @@ func (l *Log) tail(a messages.AgentID) eventlog.Tail {
 }
 
 // Head returns the agent's newest tail; see eventlog.Reader.
-func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	if err := cmp.Or(ctx.Err(), a.Validate()); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *Log) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) it
 }
 
 // behind returns the messages behind a position, and the tail that they must follow.
-func behind(a messages.AgentID, all []*stored, after eventlog.Tail) (eventlog.Tail, []*stored, error) {
+func behind(a messages.AgentID, all []*stored, after eventlog.Position) (eventlog.Position, []*stored, error) {
 	if after.Frame != "" {
 		n := first(all, after.Seq)
 		if n == len(all) || !all[n].is(after) {
@@ -188,10 +188,10 @@ func behind(a messages.AgentID, all []*stored, after eventlog.Tail) (eventlog.Ta
 	}
 	for n, m := range all { // what is before a tombstone does not matter to who reads from there
 		if m.head.First == after.Last+1 && slices.Equal(m.types, tombstone) {
-			return eventlog.Tail{}, all[n:], nil
+			return eventlog.Position{}, all[n:], nil
 		}
 	}
-	return eventlog.Tail{}, all, nil
+	return eventlog.Position{}, all, nil
 }
 
 // tombstone are the types of the events of a frame that ends its agent.
@@ -208,7 +208,7 @@ func (l *Log) subject(a messages.AgentID) ([]*stored, error) {
 }
 
 // read yields the frames among all, which must follow tail.
-func read(ctx context.Context, a messages.AgentID, tail eventlog.Tail, all []*stored, yield func(eventlog.Recorded, error) bool) {
+func read(ctx context.Context, a messages.AgentID, tail eventlog.Position, all []*stored, yield func(eventlog.Recorded, error) bool) {
 	for _, m := range all {
 		if m.head.Foreign {
 			continue
@@ -218,13 +218,13 @@ func read(ctx context.Context, a messages.AgentID, tail eventlog.Tail, all []*st
 			yield(eventlog.Recorded{}, err)
 			return
 		}
-		if tail = r.Tail(); !yield(r, nil) {
+		if tail = r.Position(); !yield(r, nil) {
 			return
 		}
 	}
 }
 
-func record(ctx context.Context, a messages.AgentID, tail eventlog.Tail, m *stored) (eventlog.Recorded, error) {
+func record(ctx context.Context, a messages.AgentID, tail eventlog.Position, m *stored) (eventlog.Recorded, error) {
 	if err := ctx.Err(); err != nil {
 		return eventlog.Recorded{}, err
 	}

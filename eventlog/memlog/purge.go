@@ -10,7 +10,7 @@ import (
 )
 
 // is says whether the message is the frame that t is the tail behind.
-func (m *stored) is(t eventlog.Tail) bool {
+func (m *stored) is(t eventlog.Position) bool {
 	return m.head.Seq == t.Seq && !m.head.Foreign && m.head.ID == t.Frame && m.head.Last == t.Last && m.head.Epoch == t.Epoch && messages.DigestOf(m.bytes) == t.Digest
 }
 

@@ -17,13 +17,13 @@ import (
 // A conflict is decided by what the leader holds. If the newest frame is the
 // one expected and only foreign messages or a renumbering moved the fence, the
 // append goes on behind the new fence.
-func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if err := l.admit(ctx, e); err != nil {
-		return eventlog.Tail{}, err
+		return eventlog.Position{}, err
 	}
 	partition := e.Agent.Partition()
 	if l.held[Shard(partition)].Load() {
-		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, errHeld)
+		return eventlog.Position{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, errHeld)
 	}
 	c, p := l.conn(partition), publications.Get().(*publication)
 	defer p.release()
@@ -35,12 +35,12 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		p.fence[0] = strconv.FormatUint(fence, 10)
 		seq, err := c.publish(ctx, &p.msg)
 		if err == nil {
-			tail := e.Tail(seq)
+			tail := e.Position(seq)
 			l.appended(e, tail)
 			return tail, nil
 		}
 		if !refused(err) {
-			return eventlog.Tail{}, fmt.Errorf("append frame %s to %s, outcome unknown: %w", e.Frame.ID, e.Agent, err)
+			return eventlog.Position{}, fmt.Errorf("append frame %s to %s, outcome unknown: %w", e.Frame.ID, e.Agent, err)
 		}
 		actual, resolved, err := l.resolve(ctx, e, err)
 		if resolved || err != nil {
@@ -51,11 +51,11 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		}
 		fence = actual.Seq
 	}
-	return eventlog.Tail{}, fmt.Errorf("append frame %s to %s was refused though its tail is as expected: try it again", e.Frame.ID, e.Agent)
+	return eventlog.Position{}, fmt.Errorf("append frame %s to %s was refused though its tail is as expected: try it again", e.Frame.ID, e.Agent)
 }
 
 // appended notes that e is stored.
-func (l *Log) appended(e eventlog.Entry, tail eventlog.Tail) {
+func (l *Log) appended(e eventlog.Entry, tail eventlog.Position) {
 	l.ack(e.Agent.Partition(), tail.Seq)
 	l.own[Shard(e.Agent.Partition())].add(e, tail)
 }
@@ -116,12 +116,12 @@ const (
 // resolve asks the leader what became of e after a refusal. It is resolved if
 // e's frame is the tail or somebody else's is. Otherwise the newest frame is
 // the expected one, with its fence.
-func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (actual eventlog.Tail, resolved bool, err error) {
+func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (actual eventlog.Position, resolved bool, err error) {
 	actual, err = l.Head(ctx, e.Agent)
 	if err != nil {
-		return eventlog.Tail{}, false, fmt.Errorf("append frame %s to %s, outcome unknown: %w (refused before: %w)", e.Frame.ID, e.Agent, err, refusal)
+		return eventlog.Position{}, false, fmt.Errorf("append frame %s to %s, outcome unknown: %w (refused before: %w)", e.Frame.ID, e.Agent, err, refusal)
 	}
-	switch mine := e.Tail(actual.Seq); {
+	switch mine := e.Position(actual.Seq); {
 	case actual.Frame == mine.Frame && actual.Digest == mine.Digest:
 		l.appended(e, mine)
 		return mine, true, nil
@@ -129,9 +129,9 @@ func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (act
 		if actual.Last < e.Expect.Last && l.doubt != nil { // what we follow was acknowledged
 			l.doubt(Shard(e.Agent.Partition()))
 		}
-		return eventlog.Tail{}, true, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
+		return eventlog.Position{}, true, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
 	case !conflicting(refusal):
-		return eventlog.Tail{}, true, fmt.Errorf("append frame %s to %s: %w: %w", e.Frame.ID, e.Agent, eventlog.ErrTooLarge, refusal)
+		return eventlog.Position{}, true, fmt.Errorf("append frame %s to %s: %w: %w", e.Frame.ID, e.Agent, eventlog.ErrTooLarge, refusal)
 	}
 	return actual, false, nil
 }

@@ -58,7 +58,7 @@ func benchmarkAppend(b *testing.B, followed bool) {
 	}
 	parallel(b, func(worker int, next func() bool) error {
 		a := messages.AgentID{Tenant: "default", Kind: "bench", Key: fmt.Sprint(worker)}
-		var tail eventlog.Tail
+		var tail eventlog.Position
 		for next() {
 			e, err := benchEntry(a, tail)
 			if err != nil {
@@ -89,7 +89,7 @@ func followAll(b *testing.B, l eventlog.Feed) {
 	ready.Wait()
 }
 
-func benchEntry(a messages.AgentID, tail eventlog.Tail) (eventlog.Entry, error) {
+func benchEntry(a messages.AgentID, tail eventlog.Position) (eventlog.Entry, error) {
 	f := &messages.Frame{
 		ID: messages.FrameID(ulid.Make().String()), Epoch: 1, First: tail.Last + 1, Prev: tail.Frame, PrevDigest: tail.Digest, Time: time.Now(),
 		Events: []messages.Event{messages.CommandNoop{Command: "x", Reason: payload}},
@@ -103,7 +103,7 @@ func BenchmarkEncode(b *testing.B) {
 	parallel(b, func(worker int, next func() bool) error {
 		a := messages.AgentID{Tenant: "default", Kind: "bench", Key: fmt.Sprint(worker)}
 		for next() {
-			if _, err := benchEntry(a, eventlog.Tail{}); err != nil {
+			if _, err := benchEntry(a, eventlog.Position{}); err != nil {
 				return err
 			}
 		}
@@ -148,7 +148,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(fmt.Sprintf("frames=%d", frames), func(b *testing.B) {
 			l, _ := open(b, 1)
 			a := messages.AgentID{Tenant: "default", Kind: "bench", Key: "read"}
-			var tail eventlog.Tail
+			var tail eventlog.Position
 			for range frames {
 				e, err := benchEntry(a, tail)
 				if err != nil {
@@ -312,11 +312,11 @@ func BenchmarkReadFrom(b *testing.B) {
 }
 
 // crowd gives an agent whose 1,000 frames lie among 100,000 of its neighbours.
-func crowd(b *testing.B) (l *natslog.Log, a messages.AgentID, tails []eventlog.Tail) {
+func crowd(b *testing.B) (l *natslog.Log, a messages.AgentID, tails []eventlog.Position) {
 	l = openSynced(b, embedded.SyncRelaxed)
 	neighbours := logtest.Neighbours(1001)
 	a = neighbours[0]
-	grow := func(tail eventlog.Tail, a messages.AgentID) eventlog.Tail {
+	grow := func(tail eventlog.Position, a messages.AgentID) eventlog.Position {
 		e, err := benchEntry(a, tail)
 		if err == nil {
 			tail, err = l.Append(context.Background(), e)
@@ -326,7 +326,7 @@ func crowd(b *testing.B) (l *natslog.Log, a messages.AgentID, tails []eventlog.T
 		}
 		return tail
 	}
-	others := make([]eventlog.Tail, len(neighbours))
+	others := make([]eventlog.Position, len(neighbours))
 	for range 100 {
 		for i, other := range neighbours[1:] {
 			others[i] = grow(others[i], other)

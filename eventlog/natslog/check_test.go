@@ -64,10 +64,10 @@ func (s *store) stopped(harm func(dir string)) *store {
 }
 
 // filled appends n frames to each of two agents of one partition, in turn, and marks them.
-func (s *store) filled(n int) (agents []messages.AgentID, tails []eventlog.Tail) {
+func (s *store) filled(n int) (agents []messages.AgentID, tails []eventlog.Position) {
 	s.t.Helper()
 	agents = logtest.Neighbours(2)
-	tails = make([]eventlog.Tail, len(agents))
+	tails = make([]eventlog.Position, len(agents))
 	for range n {
 		for i, a := range agents {
 			var err error
@@ -186,7 +186,7 @@ func TestDamagedNewestFrame(t *testing.T) { // A29
 	if tail, err := s.log.Head(t.Context(), b); err != nil || tail != tails[1] {
 		t.Errorf("the neighbour's tail %+v, %v; want %+v", tail, err, tails[1])
 	}
-	if tail, err := s.log.Head(t.Context(), logtest.Neighbours(3)[2]); err != nil || tail != (eventlog.Tail{}) {
+	if tail, err := s.log.Head(t.Context(), logtest.Neighbours(3)[2]); err != nil || tail != (eventlog.Position{}) {
 		t.Errorf("of an agent that never was: %+v, %v", tail, err)
 	}
 }
@@ -297,7 +297,7 @@ func TestShortenedLogIsDoubted(t *testing.T) {
 func TestPurgesAtOnce(t *testing.T) {
 	s := newStore(t)
 	agents := logtest.Neighbours(6)
-	tails := make([]eventlog.Tail, len(agents))
+	tails := make([]eventlog.Position, len(agents))
 	for range 4 {
 		for i, a := range agents {
 			var err error
@@ -518,7 +518,7 @@ func TestUnusedSequences(t *testing.T) {
 func TestHold(t *testing.T) {
 	s := newStore(t)
 	a := logtest.Agent("ada")
-	e := logtest.Entry(t, a, eventlog.Tail{})
+	e := logtest.Entry(t, a, eventlog.Position{})
 	s.log.Hold(s.log.ShardOf(a), true)
 	if _, err := s.log.Append(t.Context(), e); !errors.Is(err, eventlog.ErrUnavailable) {
 		t.Errorf("appended: %v", err)

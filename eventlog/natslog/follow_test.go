@@ -66,7 +66,7 @@ func TestFollowStandsStill(t *testing.T) {
 		}
 		if head.Agent == (messages.AgentID{}) { // the past is told
 			armed.Store(true)
-			grow(t, writer, a, eventlog.Tail{}, 1)
+			grow(t, writer, a, eventlog.Position{}, 1)
 			continue
 		}
 		if head.Agent != a || armed.Load() {

@@ -40,7 +40,7 @@ func TestStateLines(t *testing.T) { // A84
 	l, c := open(t, 1)
 	js := jetStream(t, c)
 	for i, each := range lines {
-		e := logtest.Entry(t, logtest.Agent(fmt.Sprint(i)), eventlog.Tail{})
+		e := logtest.Entry(t, logtest.Agent(fmt.Sprint(i)), eventlog.Position{})
 		m := &nats.Msg{Subject: c.Subjects.Log(e.Agent), Data: e.Bytes, Header: natslog.FrameHeader(e)}
 		m.Header.Set("Reprise-State", each.line)
 		if _, err := js.PublishMsg(context.Background(), m); err != nil {
@@ -79,7 +79,7 @@ func TestFrameLines(t *testing.T) { // A29, A84
 		to    string
 		sound bool
 	}{{0, "1", true}, {1, "another", false}, {2, "9", false}, {3, "2", false}, {4, "9", false}, {5, "1767225700000000000", true}, {5, "1767225700000000000 added-later", true}, {5, "noon", false}} {
-		e := logtest.Entry(t, logtest.Agent(fmt.Sprint(i)), eventlog.Tail{})
+		e := logtest.Entry(t, logtest.Agent(fmt.Sprint(i)), eventlog.Position{})
 		m := &nats.Msg{Subject: c.Subjects.Log(e.Agent), Data: e.Bytes, Header: natslog.FrameHeader(e)}
 		fields := strings.Fields(m.Header.Get("Reprise-Frame"))
 		fields[change.field] = change.to

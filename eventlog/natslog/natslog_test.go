@@ -80,7 +80,7 @@ func TestEmptyShardsEndAtZero(t *testing.T) {
 func TestReadWhilePurged(t *testing.T) { // A108
 	l, _ := open(t, 1)
 	a, long := logtest.Agent("ada"), strings.Repeat("x", 200<<10) // more than is on the way to a reader
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	add := func(events ...messages.Event) {
 		var err error
 		if tail, err = l.Append(t.Context(), logtest.Entry(t, a, tail, events...)); err != nil {
@@ -104,8 +104,8 @@ func TestReadWhilePurged(t *testing.T) { // A108
 		}
 		last = r
 	}
-	if last.Tail() != tail || read > 200 {
-		t.Errorf("%d frames up to %+v, want %+v and fewer than there were", read, last.Tail(), tail)
+	if last.Position() != tail || read > 200 {
+		t.Errorf("%d frames up to %+v, want %+v and fewer than there were", read, last.Position(), tail)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestReadWhilePurged(t *testing.T) { // A108
 func TestReadersLeaveNoConsumers(t *testing.T) {
 	l, c := open(t, 1)
 	a := logtest.Agent("ada")
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	for range 20 {
 		var err error
 		if tail, err = l.Append(context.Background(), logtest.Entry(t, a, tail)); err != nil {
@@ -181,7 +181,7 @@ func pending(t *testing.T, sub *nats.Subscription) int {
 func TestStrayMessageInAShard(t *testing.T) { // A29
 	l, c := open(t, 1)
 	a := logtest.Agent("ada")
-	if _, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Tail{})); err != nil {
+	if _, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Position{})); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, c, &nats.Msg{Subject: strings.TrimSuffix(c.Subjects.LogOf(a.Partition()), ">") + "stray"})
@@ -271,7 +271,7 @@ func TestSmallServerTakesSmallFrames(t *testing.T) {
 		t.Errorf("limit %d, want half of the server's", l.Limit())
 	}
 	big := messages.CommandNoop{Reason: strings.Repeat("x", 40<<10)}
-	if _, err := l.Append(context.Background(), logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{}, big)); !errors.Is(err, eventlog.ErrTooLarge) {
+	if _, err := l.Append(context.Background(), logtest.Entry(t, logtest.Agent("ada"), eventlog.Position{}, big)); !errors.Is(err, eventlog.ErrTooLarge) {
 		t.Errorf("40 KiB: %v, want ErrTooLarge", err)
 	}
 	var refused *messages.Error

@@ -49,7 +49,7 @@ type ownHead struct {
 }
 
 // add remembers a frame that is the agent's tail now.
-func (o *own) add(e eventlog.Entry, tail eventlog.Tail) {
+func (o *own) add(e eventlog.Entry, tail eventlog.Position) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.heads == nil {

@@ -17,7 +17,7 @@ func TestPassedFramesAreDropped(t *testing.T) { // A102, A108
 		}
 		a := messages.AgentID{Tenant: messages.DefaultTenant, Kind: "clerk", Key: "ada"}
 		f := &messages.Frame{ID: "f1", Epoch: 1, First: 1, Events: []messages.Event{messages.CommandNoop{}}}
-		o.add(eventlog.Entry{Agent: a, Frame: f, Bytes: make([]byte, 100)}, eventlog.Tail{Seq: 2}) // not behind 0 without a gap
+		o.add(eventlog.Entry{Agent: a, Frame: f, Bytes: make([]byte, 100)}, eventlog.Position{Seq: 2}) // not behind 0 without a gap
 		if list := o.frames(0); len(list) != 0 || o.kept != 100 {
 			t.Fatalf("%d frames, %d bytes are kept", len(list), o.kept)
 		}

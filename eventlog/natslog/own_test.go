@@ -92,8 +92,8 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 	neighbour := agentsOf(1, 1)[0] // of another partition of the same stream
 	next := followed(t, l, 0)
 	beside := agentsOf(2, 1)[0] // of this node, in a partition that is not followed here
-	var mine, theirs, besides eventlog.Tail
-	wants := func(a messages.AgentID, tail eventlog.Tail) {
+	var mine, theirs, besides eventlog.Position
+	wants := func(a messages.AgentID, tail eventlog.Position) {
 		t.Helper()
 		if head := next(); head.Agent != a || head.Seq != tail.Seq || head.Last != tail.Last || head.Foreign {
 			t.Fatalf("head %+v, want event %d of %s at %d", head, tail.Last, a, tail.Seq)
@@ -116,7 +116,7 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 		}
 	}
 	alone()
-	var far eventlog.Tail
+	var far eventlog.Position
 	for range 3 {
 		far = grow(t, other, neighbour, far, 1)[0] // has no head here, and hides none
 		own()
@@ -136,8 +136,8 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 func TestPassedOverIsSettled(t *testing.T) { // A107
 	t.Parallel()
 	l, _ := open(t, 1)
-	first := grow(t, l, agentsOf(0, 1)[0], eventlog.Tail{}, 1)[0].Seq
-	tails := grow(t, l, agentsOf(1, 1)[0], eventlog.Tail{}, 2)
+	first := grow(t, l, agentsOf(0, 1)[0], eventlog.Position{}, 1)[0].Seq
+	tails := grow(t, l, agentsOf(1, 1)[0], eventlog.Position{}, 2)
 	end := tails[1].Seq
 	if given, at, passed, err := l.ReadOn(t.Context(), 0, first, end); len(given) != 0 || at != end || passed != end || err != nil {
 		t.Errorf("nothing of the partition: given %v, now at %d, passed %d, error %v, want both at %d", given, at, passed, err, end)
@@ -145,7 +145,7 @@ func TestPassedOverIsSettled(t *testing.T) { // A107
 	if given, at, passed, err := l.ReadOn(t.Context(), 2, first, end); len(given) != 0 || at != first || passed != end || err != nil {
 		t.Errorf("the leader has no message of the partition, or cannot read it: given %v, now at %d, passed %d, error %v, want at %d, passed %d", given, at, passed, err, first, end)
 	}
-	late := grow(t, l, agentsOf(0, 2)[1], eventlog.Tail{}, 1)[0].Seq
+	late := grow(t, l, agentsOf(0, 2)[1], eventlog.Position{}, 1)[0].Seq
 	tails = grow(t, l, agentsOf(1, 1)[0], tails[1], 1)
 	if given, at, passed, err := l.ReadOn(t.Context(), 0, end, tails[0].Seq); len(given) != 1 || given[0] != late || at != late || passed != tails[0].Seq || err != nil {
 		t.Errorf("a late head: given %v, now at %d, passed %d, error %v, want %d and passed %d", given, at, passed, err, late, tails[0].Seq)
@@ -158,8 +158,8 @@ func TestHeadsOfOwnFramesAfterStart(t *testing.T) { // A107
 	t.Parallel()
 	l, other, fetches := twoNodes(t)
 	a := agentsOf(0, 1)[0]
-	tail := grow(t, other, a, eventlog.Tail{}, 1)[0]
-	grow(t, other, agentsOf(1, 1)[0], eventlog.Tail{}, 3)
+	tail := grow(t, other, a, eventlog.Position{}, 1)[0]
+	grow(t, other, agentsOf(1, 1)[0], eventlog.Position{}, 3)
 	next, past := followed(t, l, 0), fetches()
 	for range 3 {
 		tail = grow(t, l, a, tail, 1)[0]
@@ -179,9 +179,9 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	t.Parallel()
 	l, other, fetches := twoNodes(t)
 	agents := agentsOf(0, 2)
-	var mine, theirs eventlog.Tail
+	var mine, theirs eventlog.Position
 	var next func() eventlog.Stored
-	wants := func(a messages.AgentID, want eventlog.Tail) {
+	wants := func(a messages.AgentID, want eventlog.Position) {
 		t.Helper()
 		m := next()
 		for ; m.Agent == (messages.AgentID{}); m = next() { // a pause
@@ -225,7 +225,7 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	alone()
 
 	before, word := fetches(), strings.Repeat("x", natslog.OwnBytes/16)
-	var tails []eventlog.Tail
+	var tails []eventlog.Position
 	for range 20 { // nothing takes them meanwhile
 		tail, err := l.Append(t.Context(), logtest.Entry(t, agents[0], mine, messages.CommandNoop{Command: "abort", Reason: word}))
 		if err != nil {
@@ -265,7 +265,7 @@ func TestOwnFramesOfABrokenConnection(t *testing.T) { // A87, A107
 	if m := next(); m.Agent != (messages.AgentID{}) {
 		t.Fatalf("message %+v of an empty shard", m.Head)
 	}
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	for range 20 { // the reader may have taken the frame before the connection broke
 		tail = grow(t, l, a, tail, 1)[0]
 		if err := c.Conns[0].ForceReconnect(); err != nil {

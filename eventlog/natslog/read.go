@@ -67,16 +67,16 @@ func (l *Log) read(ctx context.Context, a messages.AgentID, newest *stored, from
 // follows: the next frame is the one that holds the event before, so that the chain between
 // them is verified. It searches by bisection, because event numbers grow with sequences. Where
 // that finds no such frame it returns the beginning of the log.
-func (l *Log) before(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (uint64, eventlog.Tail, error) {
+func (l *Log) before(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (uint64, eventlog.Position, error) {
 	if from <= 1 {
-		return 0, eventlog.Tail{}, nil
+		return 0, eventlog.Position{}, nil
 	}
 	p, n := a.Partition(), from-1
 	for low, high := uint64(1), newest.seq; low <= high; {
 		middle := low + (high-low)/2
 		m, err := l.conn(p).get(ctx, l.stream[p], place{Seq: middle, Next: newest.subject})
 		if err != nil {
-			return 0, eventlog.Tail{}, err
+			return 0, eventlog.Position{}, err
 		}
 		var h heading
 		if m != nil && m.isFrame() {
@@ -84,7 +84,7 @@ func (l *Log) before(ctx context.Context, a messages.AgentID, newest *stored, fr
 		}
 		switch {
 		case m == nil || !m.isFrame() || err != nil:
-			return 0, eventlog.Tail{}, nil
+			return 0, eventlog.Position{}, nil
 		case h.first > n:
 			high = middle - 1
 		case h.last < n:
@@ -92,12 +92,12 @@ func (l *Log) before(ctx context.Context, a messages.AgentID, newest *stored, fr
 		default:
 			f, err := decode(a, m)
 			if err != nil { // reading all of it finds out where
-				return 0, eventlog.Tail{}, nil
+				return 0, eventlog.Position{}, nil
 			}
-			return m.seq - 1, eventlog.Tail{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, nil
+			return m.seq - 1, eventlog.Position{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, nil
 		}
 	}
-	return 0, eventlog.Tail{}, nil
+	return 0, eventlog.Position{}, nil
 }
 
 // newest returns the newest message on the agent's subject, nil if there is none.
@@ -126,7 +126,7 @@ func (l *Log) newest(ctx context.Context, a messages.AgentID) (*stored, error) {
 // records yields the frames among the messages, which must follow tail. One that ends
 // the agent may stand wherever it does once what it followed has been purged, also
 // while this reads.
-func (l *Log) records(ctx context.Context, a messages.AgentID, tail eventlog.Tail, all iter.Seq2[*stored, error], yield func(eventlog.Recorded, error) bool) {
+func (l *Log) records(ctx context.Context, a messages.AgentID, tail eventlog.Position, all iter.Seq2[*stored, error], yield func(eventlog.Recorded, error) bool) {
 	for m, err := range all {
 		var r eventlog.Recorded
 		if err == nil && !m.isFrame() {
@@ -137,27 +137,27 @@ func (l *Log) records(ctx context.Context, a messages.AgentID, tail eventlog.Tai
 			r, err = record(a, tail, m)
 		}
 		if err != nil && r.Frame != nil && eventlog.Ends(r.Frame) && l.isPurged(ctx, a, tail) {
-			r, err = record(a, eventlog.Tail{}, m)
+			r, err = record(a, eventlog.Position{}, m)
 		}
 		if err != nil {
 			yield(eventlog.Recorded{}, err)
 			return
 		}
-		if tail = r.Tail(); !yield(r, nil) {
+		if tail = r.Position(); !yield(r, nil) {
 			return
 		}
 	}
 }
 
 // isPurged says that a frame which was there is gone.
-func (l *Log) isPurged(ctx context.Context, a messages.AgentID, tail eventlog.Tail) bool {
+func (l *Log) isPurged(ctx context.Context, a messages.AgentID, tail eventlog.Position) bool {
 	p := a.Partition()
 	m, err := l.conn(p).at(ctx, l.stream[p], tail.Seq)
 	return err == nil && m == nil
 }
 
 // record makes a frame of a message and checks that it follows tail.
-func record(a messages.AgentID, tail eventlog.Tail, m *stored) (eventlog.Recorded, error) {
+func record(a messages.AgentID, tail eventlog.Position, m *stored) (eventlog.Recorded, error) {
 	d := m.decoded(a)
 	if d.err != nil {
 		return eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Seq: m.seq, Event: tail.Last + 1, Err: d.err}

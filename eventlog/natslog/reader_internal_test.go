@@ -91,7 +91,7 @@ func (l *lagged) appended(p messages.Partition, all ...uint64) {
 		a.Key = fmt.Sprint("a", i)
 	}
 	for _, seq := range all {
-		l.own.add(eventlog.Entry{Agent: a, Frame: &messages.Frame{First: 1, Events: []messages.Event{messages.CommandNoop{}}}}, eventlog.Tail{Seq: seq})
+		l.own.add(eventlog.Entry{Agent: a, Frame: &messages.Frame{First: 1, Events: []messages.Event{messages.CommandNoop{}}}}, eventlog.Position{Seq: seq})
 	}
 }
 

@@ -125,7 +125,7 @@ func (w *trio) flushed(p *process, text string) {
 
 // unread returns what is wrong with the agent's log, as readers, the check or the scrub
 // name it; nil if all frames are there.
-func (w *trio) unread(a messages.AgentID, tails []eventlog.Tail) error {
+func (w *trio) unread(a messages.AgentID, tails []eventlog.Position) error {
 	w.t.Helper()
 	n := 0
 	for r, err := range w.log.Read(w.t.Context(), a, eventlog.Range{}) {
@@ -154,8 +154,8 @@ func TestDamagedReplica(t *testing.T) { // A29
 	underLoad(t)
 	a := logtest.Agent("ada")
 	w := newTrio(t, a)
-	var tails []eventlog.Tail
-	var tail eventlog.Tail
+	var tails []eventlog.Position
+	var tail eventlog.Position
 	for range 20 {
 		tail = w.append(a, tail)
 		tails = append(tails, tail)

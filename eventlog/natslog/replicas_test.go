@@ -160,7 +160,7 @@ func (l *ledger) agents(n int) (all []messages.AgentID) {
 
 // write commits frames to one agent, one behind the other, until ctx ends.
 func (l *ledger) write(ctx context.Context, t *testing.T, a messages.AgentID) {
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	for ctx.Err() == nil {
 		e := logtest.Entry(t, a, tail)
 		var err error

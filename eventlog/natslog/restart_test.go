@@ -98,7 +98,7 @@ func readOnce(l eventlog.Reader, a messages.AgentID) error {
 // write commits n frames one after the other and tells their ids.
 func write(t *testing.T, l eventlog.Appender, a messages.AgentID, n int, written chan<- messages.FrameID) {
 	defer close(written)
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	for range n {
 		e := logtest.Entry(t, a, tail)
 		var err error
@@ -124,7 +124,7 @@ func TestFollowEndsWithItsConnection(t *testing.T) {
 	if heads != 1 || errs != 1 {
 		t.Errorf("%d heads and %d errors, want one of each", heads, errs)
 	}
-	if _, err := l.Append(context.Background(), logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{})); err == nil {
+	if _, err := l.Append(context.Background(), logtest.Entry(t, logtest.Agent("ada"), eventlog.Position{})); err == nil {
 		t.Error("appended over a closed connection")
 	}
 }

@@ -26,7 +26,7 @@ const (
 // readBehind yields the frames behind after, up to a message that is or was the newest. If
 // they are too many to walk back, or another process has published among them, or they came
 // from another stream and have no fence, it scans the stream from after on.
-func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Tail, yield func(eventlog.Recorded, error) bool) {
+func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Position, yield func(eventlog.Recorded, error) bool) {
 	there, messages, err := l.behind(ctx, a, newest, after)
 	if err == nil && !there {
 		err = fmt.Errorf("read %s on from event %d at sequence %d: %w", a, after.Last, after.Seq, eventlog.ErrElsewhere)
@@ -39,7 +39,7 @@ func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored
 }
 
 // behind gives the messages behind after up to newest, if after is there.
-func (l *Log) behind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Tail) (there bool, rest iter.Seq2[*stored, error], err error) {
+func (l *Log) behind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Position) (there bool, rest iter.Seq2[*stored, error], err error) {
 	if after.Seq == 0 || seqOf(newest) < after.Seq {
 		return false, nil, nil
 	}
@@ -73,20 +73,20 @@ func each(ctx context.Context, all []*stored) iter.Seq2[*stored, error] {
 }
 
 // is says whether the message is the frame that t is the tail behind.
-func (m *stored) is(t eventlog.Tail) bool {
+func (m *stored) is(t eventlog.Position) bool {
 	h, err := parseHeading(m.header)
 	return err == nil && m.seq == t.Seq && h.id == t.Frame && h.last == t.Last && h.epoch == t.Epoch && messages.DigestOf(m.data) == t.Digest
 }
 
 // near gives the agent's frames from one before that which holds event from, if
 // that is near its newest message, with the tail that they must follow.
-func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (tail eventlog.Tail, all []*stored, err error) {
+func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (tail eventlog.Position, all []*stored, err error) {
 	h, err := parseHeading(newest.header)
 	switch {
 	case err == nil && from <= 1 && h.last <= walkWhole:
 		return l.whole(ctx, a, newest)
 	case err != nil || from <= 1 || h.last > from+walkTail:
-		return eventlog.Tail{}, nil, nil
+		return eventlog.Position{}, nil, nil
 	}
 	w := l.walk(a, newest)
 	err = w.back(ctx, func(m *stored) bool {
@@ -94,35 +94,35 @@ func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from
 		return len(w.found) > 1 && (err != nil || h.last < from) || h.first == from && IsTombstone(m.header)
 	})
 	if err != nil || !w.arrived {
-		return eventlog.Tail{}, nil, err
+		return eventlog.Position{}, nil, err
 	}
 	all = w.all()
 	if f, err := decode(a, all[0]); err == nil { // else the one who reads all will say where
-		return eventlog.Tail{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, all, nil
+		return eventlog.Position{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, all, nil
 	}
-	return eventlog.Tail{}, nil, nil
+	return eventlog.Position{}, nil, nil
 }
 
 // whole gives all of the agent's frames, if they can be walked back to the first
 // and are all that is there.
-func (l *Log) whole(ctx context.Context, a messages.AgentID, newest *stored) (tail eventlog.Tail, all []*stored, err error) {
+func (l *Log) whole(ctx context.Context, a messages.AgentID, newest *stored) (tail eventlog.Position, all []*stored, err error) {
 	w := l.walk(a, newest)
 	err = w.back(ctx, func(m *stored) bool {
 		h, err := parseHeading(m.header)
 		return err == nil && h.first == 1
 	})
 	if err != nil || !w.arrived {
-		return eventlog.Tail{}, nil, err
+		return eventlog.Position{}, nil, err
 	}
 	if w.found[len(w.found)-1].isFirst() {
-		return eventlog.Tail{}, w.all(), nil
+		return eventlog.Position{}, w.all(), nil
 	}
 	p := a.Partition()
 	n, err := l.conn(p).count(ctx, l.stream[p], newest.subject)
 	if err != nil || n != len(w.found) { // more has come, or what no frame follows
-		return eventlog.Tail{}, nil, err
+		return eventlog.Position{}, nil, err
 	}
-	return eventlog.Tail{}, w.all(), nil
+	return eventlog.Position{}, w.all(), nil
 }
 
 // isFirst says that the server had nothing before the message on its subject when it

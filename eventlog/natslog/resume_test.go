@@ -56,7 +56,7 @@ func renumber(t *testing.T, c natslog.Config, a messages.AgentID, first uint64) 
 }
 
 // grow appends n frames and gives the tails behind each.
-func grow(t testing.TB, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, n int) (tails []eventlog.Tail) {
+func grow(t testing.TB, l eventlog.Log, a messages.AgentID, tail eventlog.Position, n int) (tails []eventlog.Position) {
 	t.Helper()
 	for range n {
 		var err error
@@ -68,12 +68,12 @@ func grow(t testing.TB, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, 
 	return tails
 }
 
-func readFrom(l eventlog.Reader, a messages.AgentID, after eventlog.Tail) (all []eventlog.Tail, err error) {
+func readFrom(l eventlog.Reader, a messages.AgentID, after eventlog.Position) (all []eventlog.Position, err error) {
 	for r, err := range l.Read(context.Background(), a, eventlog.Behind(after)) {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, r.Tail())
+		all = append(all, r.Position())
 	}
 	return all, nil
 }
@@ -84,7 +84,7 @@ func TestRenumberedLog(t *testing.T) {
 	for _, first := range []uint64{3, 5, 100} {
 		l, c := open(t, 1)
 		a := logtest.Agent("ada")
-		tails := grow(t, l, a, eventlog.Tail{}, 8)
+		tails := grow(t, l, a, eventlog.Position{}, 8)
 		renumber(t, c, a, first)
 		for _, old := range tails {
 			if got, err := readFrom(l, a, old); !errors.Is(err, eventlog.ErrElsewhere) || len(got) > 0 {
@@ -109,7 +109,7 @@ func TestRenumberedLog(t *testing.T) {
 func TestReadFromMissesAFrame(t *testing.T) { // A29
 	l, c := open(t, 1)
 	a := logtest.Agent("ada")
-	tails := grow(t, l, a, eventlog.Tail{}, 6)
+	tails := grow(t, l, a, eventlog.Position{}, 6)
 	s, err := jetStream(t, c).Stream(context.Background(), l.Names().Log(a.Partition()))
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +136,8 @@ func TestReadFromMissesAFrame(t *testing.T) { // A29
 func TestReadFromAnothersFence(t *testing.T) {
 	l, c := open(t, 1)
 	agents := logtest.Neighbours(2)
-	other := grow(t, l, agents[1], eventlog.Tail{}, 2)
-	tails := grow(t, l, agents[0], eventlog.Tail{}, 2)
+	other := grow(t, l, agents[1], eventlog.Position{}, 2)
+	tails := grow(t, l, agents[0], eventlog.Position{}, 2)
 	e := logtest.Entry(t, agents[0], tails[1])
 	m := &nats.Msg{Subject: c.Subjects.Log(agents[0]), Data: e.Bytes, Header: natslog.FrameHeader(e)}
 	m.Header.Set(nats.ExpectedLastSubjSeqHdr, fmt.Sprint(other[1].Seq))
@@ -154,14 +154,14 @@ func TestReadFromAnothersFence(t *testing.T) {
 func TestFirstByAnothersFence(t *testing.T) { // A29
 	l, c := open(t, 1)
 	agents := logtest.Neighbours(2)
-	grow(t, l, agents[0], eventlog.Tail{}, 2)
-	e := logtest.Entry(t, agents[0], eventlog.Tail{})
+	grow(t, l, agents[0], eventlog.Position{}, 2)
+	e := logtest.Entry(t, agents[0], eventlog.Position{})
 	m := &nats.Msg{Subject: c.Subjects.Log(agents[0]), Data: e.Bytes, Header: natslog.FrameHeader(e)}
 	m.Header.Set(nats.ExpectedLastSubjSeqHdr, "0")
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", c.Subjects.Log(agents[1]))
 	publish(t, c, m)
 	var damaged *eventlog.DamageError
-	if got, err := readFrom(l, agents[0], eventlog.Tail{}); !errors.As(err, &damaged) {
+	if got, err := readFrom(l, agents[0], eventlog.Position{}); !errors.As(err, &damaged) {
 		t.Errorf("%d frames, %v; want damage", len(got), err)
 	}
 }

@@ -45,7 +45,7 @@ func (s *store) scrub(a messages.AgentID, bytes int) (at natslog.Scrub, found []
 	}
 }
 
-func (s *store) append(a messages.AgentID, after eventlog.Tail) eventlog.Tail {
+func (s *store) append(a messages.AgentID, after eventlog.Position) eventlog.Position {
 	s.t.Helper()
 	tail, err := s.log.Append(s.t.Context(), logtest.Entry(s.t, a, after))
 	if err != nil {
@@ -71,13 +71,13 @@ func TestScrub(t *testing.T) { // A29
 	s := newStore(t)
 	agents := logtest.Neighbours(5)
 	flipped, sound, once, purged, forged := agents[0], agents[1], agents[2], agents[3], agents[4]
-	var tails [4][]eventlog.Tail
+	var tails [4][]eventlog.Position
 	for round := range 6 {
 		for i, a := range agents[:4] {
 			if a == once && round != 3 {
 				continue
 			}
-			var after eventlog.Tail
+			var after eventlog.Position
 			if len(tails[i]) > 0 {
 				after = tails[i][len(tails[i])-1]
 			}
@@ -88,7 +88,7 @@ func TestScrub(t *testing.T) { // A29
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := logtest.Entry(t, forged, eventlog.Tail{})
+	e := logtest.Entry(t, forged, eventlog.Position{})
 	e.Bytes[len(e.Bytes)/2] ^= 1 // which only our own checksum shows
 	ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: messages.Subjects{}.Log(forged), Header: natslog.FrameHeader(e), Data: e.Bytes})
 	if err == nil {
@@ -226,9 +226,9 @@ func TestScrubIsContinued(t *testing.T) {
 func TestScrubOfHiddenMessages(t *testing.T) {
 	s := newStore(t)
 	agents := logtest.Neighbours(2)
-	first := s.append(agents[0], eventlog.Tail{})
+	first := s.append(agents[0], eventlog.Position{})
 	third := s.append(agents[0], s.append(agents[0], first))
-	s.append(agents[1], eventlog.Tail{})
+	s.append(agents[1], eventlog.Position{})
 	newest := s.append(agents[0], third)
 	s.mark(agents[0])
 	s = s.stopped(func(dir string) { embeddedtest.Flip(t, dir, streamOf(agents[0]), string(first.Frame)) }) // in the second

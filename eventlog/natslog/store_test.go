@@ -204,7 +204,7 @@ func TestRemovedStreams(t *testing.T) { // A29, A36
 	if err := jetStream(t, c).DeleteStream(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Tail{})); err == nil {
+	if _, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Position{})); err == nil {
 		t.Error("a frame was stored in a log that is gone")
 	}
 	if _, err := jetStream(t, c).Stream(t.Context(), name); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -396,10 +396,10 @@ func TestStoreAfterACrash(t *testing.T) { // A36, A108
 		dir := t.TempDir()
 		l := openDir(t, dir, sync)
 		agents, payload := logtest.Neighbours(2), bytesOf(2<<20, "crash")
-		var tails [2][]eventlog.Tail
+		var tails [2][]eventlog.Position
 		for range 20 {
 			for i, a := range agents {
-				var tail eventlog.Tail
+				var tail eventlog.Position
 				if n := len(tails[i]); n > 0 {
 					tail = tails[i][n-1]
 				}

@@ -14,17 +14,17 @@ import (
 )
 
 // Head is the agent's newest tail as the stream's leader has it; see eventlog.Reader.
-func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	m, fence, err := l.newestFrame(ctx, a)
 	if err != nil || m == nil {
-		return eventlog.Tail{Seq: fence}, err
+		return eventlog.Position{Seq: fence}, err
 	}
 	h, _ := parseHeading(m.header) // unreadable: a tail that no append expects
 	return h.tail(m, fence), nil
 }
 
-func (h heading) tail(m *stored, fence uint64) eventlog.Tail {
-	return eventlog.Tail{Seq: fence, Frame: h.id, Digest: messages.DigestOf(m.data), Last: h.last, Epoch: h.epoch, Time: h.time}
+func (h heading) tail(m *stored, fence uint64) eventlog.Position {
+	return eventlog.Position{Seq: fence, Frame: h.id, Digest: messages.DigestOf(m.data), Last: h.last, Epoch: h.epoch, Time: h.time}
 }
 
 // stored is a message as a stream has it.

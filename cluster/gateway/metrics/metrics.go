@@ -253,7 +253,7 @@ type counted struct {
 }
 
 // Append appends and counts.
-func (c counted) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (c counted) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	began := time.Now()
 	tail, err := c.Log.Append(ctx, e)
 	switch {

@@ -142,8 +142,8 @@ type failing struct {
 	with error
 }
 
-func (f *failing) Append(context.Context, eventlog.Entry) (eventlog.Tail, error) {
-	return eventlog.Tail{}, f.with
+func (f *failing) Append(context.Context, eventlog.Entry) (eventlog.Position, error) {
+	return eventlog.Position{}, f.with
 }
 
 func TestAppends(t *testing.T) {

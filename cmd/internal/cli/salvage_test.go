@@ -30,7 +30,7 @@ func reprise(t *testing.T, args ...string) result {
 
 // killed returns the data folder that a killed server leaves which has five frames of each
 // agent, and these.
-func killed(t *testing.T, agents ...messages.AgentID) (dir string, frames map[messages.AgentID][]eventlog.Tail) {
+func killed(t *testing.T, agents ...messages.AgentID) (dir string, frames map[messages.AgentID][]eventlog.Position) {
 	t.Helper()
 	running := t.TempDir()
 	_, nc := embeddedtest.Start(t, running)
@@ -38,9 +38,9 @@ func killed(t *testing.T, agents ...messages.AgentID) (dir string, frames map[me
 	if err != nil {
 		t.Fatal(err)
 	}
-	frames = make(map[messages.AgentID][]eventlog.Tail)
+	frames = make(map[messages.AgentID][]eventlog.Position)
 	for _, a := range agents {
-		var tail eventlog.Tail
+		var tail eventlog.Position
 		for range 5 {
 			if tail, err = log.Append(t.Context(), logtest.Entry(t, a, tail)); err != nil {
 				t.Fatal(err)

@@ -97,7 +97,7 @@ func (s *site) publish(a messages.AgentID, text string) uint64 {
 }
 
 // grow appends n frames of one event.
-func grow(t *testing.T, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, n int) eventlog.Tail {
+func grow(t *testing.T, l eventlog.Log, a messages.AgentID, tail eventlog.Position, n int) eventlog.Position {
 	t.Helper()
 	for range n {
 		var err error
@@ -135,9 +135,9 @@ func TestRestored(t *testing.T) {
 	one := newSite(t)
 	l := one.open()
 	agents := logtest.Neighbours(5)
-	tails := make(map[messages.AgentID]eventlog.Tail)
+	tails := make(map[messages.AgentID]eventlog.Position)
 	for i, a := range agents {
-		tails[a] = grow(t, l, a, eventlog.Tail{}, 10+i)
+		tails[a] = grow(t, l, a, eventlog.Position{}, 10+i)
 	}
 	hash, err := l.PutDefinition(within(t), []byte("a definition"))
 	if err != nil {
@@ -197,7 +197,7 @@ func TestRestored(t *testing.T) {
 func TestNoFolderForAMoment(t *testing.T) {
 	t.Parallel()
 	one := newSite(t)
-	grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 3)
+	grow(t, one.open(), logtest.Agent("ada"), eventlog.Position{}, 3)
 	file := one.backup()
 	dir := t.TempDir()
 	two := newSiteIn(t, dir)
@@ -214,7 +214,7 @@ func TestOccupied(t *testing.T) {
 	t.Parallel()
 	one := newSite(t)
 	l := one.open()
-	grow(t, l, logtest.Agent("ada"), eventlog.Tail{}, 3)
+	grow(t, l, logtest.Agent("ada"), eventlog.Position{}, 3)
 	file := one.backup()
 	if err := one.restore(file, true); !errors.Is(err, backup.ErrOccupied) || !strings.Contains(err.Error(), "LOG_") {
 		t.Errorf("restored over an installation: %v", err)
@@ -249,7 +249,7 @@ func TestOccupied(t *testing.T) {
 func TestCutShort(t *testing.T) {
 	t.Parallel()
 	one := newSite(t)
-	tail := grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 3)
+	tail := grow(t, one.open(), logtest.Agent("ada"), eventlog.Position{}, 3)
 	file := one.backup()
 	two := newSite(t)
 	ctx, cancel := context.WithCancel(within(t))
@@ -283,7 +283,7 @@ func TestCutShort(t *testing.T) {
 func TestServerGoes(t *testing.T) {
 	t.Parallel()
 	one := newSite(t)
-	grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 3)
+	grow(t, one.open(), logtest.Agent("ada"), eventlog.Position{}, 3)
 	file := one.backup()
 	goes := func(s *site) func(backup.Progress) {
 		return func(p backup.Progress) {
@@ -308,7 +308,7 @@ func TestServerGoes(t *testing.T) {
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	one := newSite(t)
-	grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 40)
+	grow(t, one.open(), logtest.Agent("ada"), eventlog.Position{}, 40)
 	file := one.backup()
 	m, err := backup.Verify(bytes.NewReader(file), nil)
 	if err != nil || m.Messages() != 40 {
@@ -382,7 +382,7 @@ func TestAppliedMeanwhile(t *testing.T) {
 	cfg.Progress = func(p backup.Progress) {
 		if p.Number == 2 && !applied { // the first stream is copied
 			applied = true
-			grow(t, l, a, eventlog.Tail{}, 1)
+			grow(t, l, a, eventlog.Position{}, 1)
 			if err := queue.DeleteMsg(within(t), seq); err != nil {
 				t.Error(err)
 			}
@@ -406,7 +406,7 @@ func TestAppliedMeanwhile(t *testing.T) {
 func TestMoreThanWasSaid(t *testing.T) {
 	t.Parallel()
 	one := newSite(t)
-	tail := grow(t, one.open(), inPartition(0), eventlog.Tail{}, 3)
+	tail := grow(t, one.open(), inPartition(0), eventlog.Position{}, 3)
 	one.publish(inPartition(0), "said")
 	more := one.publish(inPartition(0), "not said")
 	two := newSite(t)
@@ -436,7 +436,7 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 		l, a, other := one.open(), inPartition(0), inPartition(1)
 		one.publish(a, "wanted")
 		blob := put(t, l, a, []byte("a payload"))
-		tail := grow(t, l, a, eventlog.Tail{}, 5)
+		tail := grow(t, l, a, eventlog.Position{}, 5)
 		one.noise(messages.Subjects{}.Log(other))
 		tail = grow(t, l, a, tail, 5)
 		tombstone := func() {
@@ -470,7 +470,7 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 			t.Fatal(err)
 		}
 		r := two.open()
-		want := eventlog.Tail{}
+		want := eventlog.Position{}
 		if ended {
 			want = tail
 		}
@@ -573,7 +573,7 @@ func TestRestoreBeginsRecords(t *testing.T) {
 	from, to := newSite(t), newSite(t)
 	a := logtest.Agent("ada")
 	log := from.open()
-	if _, err := log.Append(within(t), logtest.Entry(t, a, eventlog.Tail{})); err != nil {
+	if _, err := log.Append(within(t), logtest.Entry(t, a, eventlog.Position{})); err != nil {
 		t.Fatal(err)
 	}
 	shard := log.ShardOf(a)
@@ -606,7 +606,7 @@ func TestBackupLacksNoStream(t *testing.T) { // A29
 	s := newSite(t)
 	l := s.open()
 	a := logtest.Agent("ada")
-	grow(t, l, a, eventlog.Tail{}, 3)
+	grow(t, l, a, eventlog.Position{}, 3)
 	if err := l.Check(within(t), l.ShardOf(a), true); err != nil { // which begins the record
 		t.Fatal(err)
 	}
@@ -627,7 +627,7 @@ func TestBackupKnowsWhatWasTakenOut(t *testing.T) { // A29
 	s := newSite(t)
 	l := s.open()
 	a := logtest.Agent("ada")
-	tail := grow(t, l, a, eventlog.Tail{}, 3)
+	tail := grow(t, l, a, eventlog.Position{}, 3)
 	if err := l.Check(within(t), l.ShardOf(a), true); err != nil { // which begins the record
 		t.Fatal(err)
 	}

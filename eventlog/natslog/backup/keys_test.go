@@ -25,14 +25,14 @@ type safe struct {
 	bucket *natslog.Bucket
 	keys   *encrypted.Keys
 	agents *encrypted.Log
-	tails  map[messages.AgentID]eventlog.Tail
+	tails  map[messages.AgentID]eventlog.Position
 }
 
 func key(b byte) encrypted.Key { return encrypted.Key(bytes.Repeat([]byte{b}, len(encrypted.Key{}))) }
 
 func newSafe(t *testing.T, agents ...messages.AgentID) *safe {
 	t.Helper()
-	s := &safe{site: newSite(t), tails: make(map[messages.AgentID]eventlog.Tail)}
+	s := &safe{site: newSite(t), tails: make(map[messages.AgentID]eventlog.Position)}
 	s.log = s.open()
 	s.unlock(key(1))
 	for _, a := range agents {

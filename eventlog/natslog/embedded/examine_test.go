@@ -29,8 +29,8 @@ func TestExamine(t *testing.T) { // A29
 	}
 	a := logtest.Agent("ada")
 	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
-	var tails []eventlog.Tail
-	var tail eventlog.Tail
+	var tails []eventlog.Position
+	var tail eventlog.Position
 	for range 5 {
 		if tail, err = log.Append(t.Context(), logtest.Entry(t, a, tail)); err != nil {
 			t.Fatal(err)

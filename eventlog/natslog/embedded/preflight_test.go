@@ -23,13 +23,13 @@ import (
 
 // killedStore returns the folder of a killed server with five frames of an agent, and
 // their tails.
-func killedStore(t *testing.T) (dir string, a messages.AgentID, tails []eventlog.Tail) {
+func killedStore(t *testing.T) (dir string, a messages.AgentID, tails []eventlog.Position) {
 	t.Helper()
 	dir = t.TempDir()
 	_, nc := embeddedtest.Start(t, dir)
 	log := openLog(t, nc)
 	a = logtest.Agent("ada")
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	for range 5 {
 		var err error
 		if tail, err = log.Append(t.Context(), logtest.Entry(t, a, tail)); err != nil {

@@ -34,14 +34,14 @@ type store struct {
 	js   jetstream.JetStream
 	nc   *nats.Conn
 	log  *natslog.Log
-	tail map[messages.AgentID]eventlog.Tail
+	tail map[messages.AgentID]eventlog.Position
 	// frames are those of each agent, oldest first.
-	frames map[messages.AgentID][]eventlog.Tail
+	frames map[messages.AgentID][]eventlog.Position
 }
 
 func newStore(t *testing.T) *store {
 	t.Helper()
-	s := &store{t: t, dir: t.TempDir(), tail: make(map[messages.AgentID]eventlog.Tail), frames: make(map[messages.AgentID][]eventlog.Tail)}
+	s := &store{t: t, dir: t.TempDir(), tail: make(map[messages.AgentID]eventlog.Position), frames: make(map[messages.AgentID][]eventlog.Position)}
 	s.srv, s.nc = embeddedtest.Start(t, s.dir)
 	s.js = s.jetStream(s.nc)
 	for shard := range natslog.LogStreams {
@@ -207,7 +207,7 @@ func TestSalvage(t *testing.T) { // A29
 	flipped, short, purged, deleted, reborn, sound := near[0], near[1], near[2], near[3], near[4], near[5]
 	gone := make(map[place]bool)
 	name := natslog.NamesOf(messages.Subjects{}).Log(flipped.Partition())
-	lose := func(tails ...eventlog.Tail) {
+	lose := func(tails ...eventlog.Position) {
 		for _, tail := range tails {
 			gone[place{name, tail.Seq}] = true
 		}
@@ -245,7 +245,7 @@ func TestSalvage(t *testing.T) { // A29
 	if n := len(embeddedtest.Blocks(t, dir, name)); n < 2 {
 		t.Fatalf("%s has %d blocks", name, n)
 	}
-	for _, tail := range []eventlog.Tail{s.frames[flipped][2], s.frames[short][5]} {
+	for _, tail := range []eventlog.Position{s.frames[flipped][2], s.frames[short][5]} {
 		embeddedtest.Flip(t, dir, name, string(tail.Frame)+" ") // in its own header
 		lose(tail)
 	}
@@ -435,7 +435,7 @@ func folderOf(dir, stream string) string {
 }
 
 // restoredTail is the newest frame of an agent, whatever is missing before it.
-func (s *store) restoredTail(log *natslog.Log, a messages.AgentID) eventlog.Tail {
+func (s *store) restoredTail(log *natslog.Log, a messages.AgentID) eventlog.Position {
 	s.t.Helper()
 	tail, err := log.Head(s.ctx(), a)
 	s.ok(err)

@@ -50,7 +50,7 @@ func wantRefusal(t *testing.T, c embedded.Config, says ...string) {
 
 func TestKeepsWhatWasStored(t *testing.T) {
 	dir, a := t.TempDir(), logtest.Agent("ada")
-	var tail eventlog.Tail
+	var tail eventlog.Position
 	for range 2 {
 		s := start(t, embedded.Config{Dir: dir, DontListen: true})
 		if s.Sync() != embedded.SyncAlways || s.ClientURL() != "" {
@@ -94,7 +94,7 @@ func TestRestart(t *testing.T) { // A30
 	if err != nil {
 		t.Fatal(err)
 	}
-	tail, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Tail{}))
+	tail, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Position{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,48 @@
 package natslog_test
 
 import (
+	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 )
+
+// TestRequestsWhileTheServerIsAway checks that requests to a server that is away fail at once and
+// leave nothing behind: the library keeps an entry for each that it could not send.
+func TestRequestsWhileTheServerIsAway(t *testing.T) { // A30
+	t.Parallel()
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet, DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := make(chan struct{})
+	nc, err := srv.Connect(nats.ErrorHandler(nil), nats.DisconnectErrHandler(func(*nats.Conn, error) { close(away) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	newest, err := natslog.Newest(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	<-away
+	for range 100 {
+		if err := newest(t.Context(), "S"); !errors.Is(err, eventlog.ErrUnavailable) {
+			t.Errorf("%v, want %v", err, eventlog.ErrUnavailable)
+		}
+	}
+	if waiting := reflect.ValueOf(nc).Elem().FieldByName("respMap"); waiting.Len() != 0 {
+		t.Errorf("the connection keeps %d entries", waiting.Len())
+	}
+}
 
 // TestCrowdOfRequests checks that few of many requests to a stream that does not answer are
 // sent, that all are answered once it does, and that another stream is asked meanwhile.

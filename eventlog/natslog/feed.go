@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/reprise-dev/reprise/eventlog/natslog/internal/answers"
 )
 
 const (
-	// silence is how long a consumer may bring nothing of what the leader has before it counts
-	// as lost.
+	// silence is how long a consumer may take to be made, or bring nothing of what the leader has,
+	// before it counts as lost.
 	silence = 5 * time.Second
 	// lagPause is how long a reader waits for what a replica lags behind.
 	lagPause = 50 * time.Millisecond
@@ -57,7 +55,7 @@ func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerCo
 		return nil, err
 	}
 	var consumer jetstream.Consumer
-	err = c.within(ctx, answers.Wait, func(ctx context.Context) error {
+	err = c.within(ctx, silence, func(ctx context.Context) error {
 		consumer, err = c.js.CreateConsumer(ctx, stream, cfg)
 		return err
 	})

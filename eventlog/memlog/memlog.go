@@ -187,15 +187,12 @@ func behind(a messages.AgentID, all []*stored, after eventlog.Position) (eventlo
 		return after, all[n+1:], nil
 	}
 	for n, m := range all { // what is before a tombstone does not matter to who reads from there
-		if m.head.First == after.Last+1 && slices.Equal(m.types, tombstone) {
+		if m.head.First == after.Last+1 && len(m.types) == 1 && messages.Is(m.types[0], messages.EndsAgent) {
 			return eventlog.Position{}, all[n:], nil
 		}
 	}
 	return eventlog.Position{}, all, nil
 }
-
-// tombstone are the types of the events of a frame that ends its agent.
-var tombstone = []string{messages.AgentDeleted{}.EventType()}
 
 // subject gives what is stored on the agent's subject now.
 func (l *Log) subject(a messages.AgentID) ([]*stored, error) {

@@ -15,6 +15,9 @@ const (
 	silence = 5 * time.Second
 	// lagPause is how long a reader waits for what a replica lags behind.
 	lagPause = 50 * time.Millisecond
+	// smallAtOnce is how many messages are fetched at once where those before had fewer than
+	// smallMessage bytes each.
+	smallAtOnce, smallMessage = 512, 4 << 10
 	// feedExpires is how long the server keeps a consumer that nothing is fetched from.
 	feedExpires = time.Minute
 	// fetchPatience is how long the library waits for the next message of a fetch, or
@@ -34,6 +37,7 @@ type feed struct {
 	late     bool   // the answer to a fetch may have been dropped
 	// pending is how many messages were still to come, when the newest one was sent.
 	pending uint64
+	bytes   int // of the messages of the newest fetch
 }
 
 // errLost says that the consumer is gone or has skipped a message: make a new
@@ -82,6 +86,7 @@ func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more
 	if err != nil {
 		return 0, false, err
 	}
+	f.bytes = 0
 	for msg := range batch.Messages() {
 		meta, err := msg.Metadata()
 		if err != nil {
@@ -92,6 +97,7 @@ func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more
 		}
 		n++
 		f.pending = meta.NumPending
+		f.bytes += len(msg.Data())
 		if !give(&delivery{stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, meta.Timestamp}) {
 			return n, false, nil
 		}
@@ -123,18 +129,25 @@ func (f *feed) missed(ctx context.Context) error {
 }
 
 // all gives messages until give wants no more. Where none comes for a while, though the reader
-// expects some, it calls idle, if given, and fails once that has been so for too long.
+// expects some, it calls idle, if given, and fails once that has been so for too long. Of small
+// messages it fetches more at once than of others.
 func (f *feed) all(ctx context.Context, atOnce int, give func(*delivery) (more bool), idle func() (more bool, err error)) error {
+	size := atOnce
 	for since := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, more, err := f.fetch(ctx, atOnce, give)
+		n, more, err := f.fetch(ctx, size, give)
 		if err != nil || !more {
 			return err
 		}
 		if n > 0 {
 			since = time.Now()
+			if f.bytes >= n*smallMessage {
+				size = atOnce
+			} else if n == size {
+				size = max(size, min(2*size, smallAtOnce))
+			}
 			continue
 		}
 		if idle != nil {

@@ -11,8 +11,9 @@ import (
 
 // answerText is what was streamed of the text of a turn. The zero value: nothing.
 type answerText struct {
-	// call is the model call that was begun last. Pieces of other calls are left out, and so are those
-	// of joined, which was under way when the caller came: its text is sent as a whole.
+	// call is the model call that is under way. Pieces of other calls are left out, and so are those
+	// of joined, which was under way when the caller came: its text is sent as a whole. From an
+	// owner on another node a piece may come after its call's text was read from the log.
 	call, joined messages.CallID
 	sent         sentText
 	// answer is what the turn answers if nothing follows, by its newest text, of its model or of
@@ -61,11 +62,13 @@ func (s *stream) streamed(f fact) {
 	case projections.StreamBegins:
 		s.text.call = messages.CallOf(f.ev)
 	case projections.StreamCut:
+		s.text.call = ""
 		s.cut(messages.CutFailed)
 	case projections.StreamRepeated:
+		s.text.call = ""
 		s.cut(messages.CutRepeated)
 	case projections.StreamEnds:
-		s.text.answer = text.Answer
+		s.text.answer, s.text.call = text.Answer, ""
 		if f.n > s.after {
 			s.complete(messages.CallOf(f.ev), text.Text)
 			if s.brief {

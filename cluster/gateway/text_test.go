@@ -113,6 +113,21 @@ func TestAnswerIsCut(t *testing.T) {
 	}
 }
 
+// A piece that comes when the whole text of its call was streamed, as from an owner on another node it
+// may, is left out.
+func TestLatePiece(t *testing.T) {
+	h := newHouse(t, nil)
+	caller := h.modelAsked()
+	h.wrote(till, messages.PhaseRunning, says("t1", "m1", "let me see. "))
+	h.delta("t1", "m1", "let me see. ")
+	h.wrote(till, messages.PhaseRunning, asks("t1", "m2", "u1"))
+	h.delta("t1", "m2", "hello")
+	h.wrote(till, messages.PhaseIdle, says("t1", "m2", "hello"), messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}, Output: "hello"})
+	if got := strings.Join(caller.ends(), "|"); got != "let me see. |hello|end" {
+		t.Error(got)
+	}
+}
+
 // An answer of several items is streamed as it came, and not again at the turn's end, where its
 // items are lines of one text.
 func TestAnswerOfSeveralItems(t *testing.T) {

@@ -71,7 +71,7 @@ test-race: ## every package below cluster under the race detector; needs a C com
 	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 10m -skip '^TestServerGoes$$' ./messages/... ./projections/... ./actors/... ./eventlog/... ./providers/... ./cmd/...
 
 test-race-cluster: ## nodes under the race detector, several in one process; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -count=1 -p 1 -timeout 10m -skip '^Test(DamageIsNamed|TouchedAgentsLeaveMemory|Views)$$' ./cluster ./cluster/client ./cluster/gateway/... ./cluster/inbox ./cluster/ownership ./cluster/transport
+	CGO_ENABLED=1 $(GO) test -race -count=1 -p 1 -timeout 10m -skip '^Test(DamageIsNamed|TouchedAgentsLeaveMemory|Views)$$' ./cluster ./cluster/client ./cluster/gateway/... ./cluster/inbox ./cluster/ownership
 
 test-faults: ## plant every fault of the turn machine alone (those whose names match FAULTS) and let the simulation find it
 	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn

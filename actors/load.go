@@ -74,7 +74,6 @@ func (a *agent) load() {
 		return
 	}
 	a.replayed, a.size = l.replayed, 0 // not estimated
-	a.replies.streaming = len(a.replies.Streams) > 0
 	if a.tail.Epoch > a.epoch {
 		a.log().Warn("an agent was not activated: by its log another node owns it", "newer", a.tail.Epoch)
 		a.fenced(a.tail.Epoch)
@@ -85,7 +84,7 @@ func (a *agent) load() {
 			return
 		}
 	}
-	a.notifyStreams()
+	a.notifyRestored()
 	switch {
 	case a.tail.Frame != "" && a.tail.Epoch < a.epoch:
 		a.resend(l.last)

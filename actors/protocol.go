@@ -118,7 +118,8 @@ type Observer interface {
 	Owed([]Reply)
 	Delta(Delta)
 	// Streaming notifies of the answers that endpoints stream to callers, by input, when these
-	// have changed and when the agent is activated. It may keep the map.
+	// have changed, and when the agent is activated: then also of those whose end is in its newest
+	// frame. It may keep the map.
 	Streaming(a messages.AgentID, streams map[string]messages.Stream)
 	// Fenced reports that an agent met a newer owner than this node.
 	Fenced(a messages.AgentID, newer messages.Epoch)

@@ -12,8 +12,8 @@ import (
 type replies struct {
 	// Subjects are by input id.
 	Subjects map[string]string `json:"subjects"`
-	// Ended are the inputs whose terminal event is in the newest frame: their subjects are still
-	// known, so that it can be sent again.
+	// Ended are the inputs whose terminal event is in the newest frame: their subjects and streams are
+	// still known, so that it can be sent again.
 	Ended []string `json:"ended"`
 	// Scheduled reports that the newest frame has a fact for the sender of an input that is to
 	// come later.
@@ -32,6 +32,7 @@ func (r *replies) any() bool { return len(r.Subjects) > 0 || r.Scheduled }
 func (r *replies) fold(f *messages.Frame) {
 	for _, input := range r.Ended {
 		delete(r.Subjects, input)
+		delete(r.Streams, input)
 	}
 	r.Ended, r.Scheduled = nil, false
 	for _, ev := range f.Events {
@@ -53,11 +54,9 @@ func (r *replies) fold(f *messages.Frame) {
 		}
 		inputs, _ := messages.Ended(ev)
 		for _, input := range inputs {
-			if _, ok := r.Streams[input]; ok {
-				delete(r.Streams, input)
-				r.streaming = true
-			}
-			if _, ok := r.Subjects[input]; ok {
+			_, streamed := r.Streams[input]
+			r.streaming = r.streaming || streamed
+			if _, ok := r.Subjects[input]; ok || streamed {
 				r.Ended = append(r.Ended, input)
 			}
 		}
@@ -66,8 +65,21 @@ func (r *replies) fold(f *messages.Frame) {
 
 // notifyStreams notifies the observer of the answers that are streamed, if those have changed.
 func (a *agent) notifyStreams() {
-	if a.replies.streaming {
-		a.replies.streaming = false
+	if !a.replies.streaming {
+		return
+	}
+	a.replies.streaming = false
+	streams := maps.Clone(a.replies.Streams)
+	for _, input := range a.replies.Ended {
+		delete(streams, input)
+	}
+	a.observe(func(o Observer) { o.Streaming(a.id, streams) })
+}
+
+// notifyRestored does the same for an agent that was loaded: also of answers whose end its newest frame holds, for
+// the endpoint may have gone before it sent that.
+func (a *agent) notifyRestored() {
+	if len(a.replies.Streams) > 0 {
 		streams := maps.Clone(a.replies.Streams)
 		a.observe(func(o Observer) { o.Streaming(a.id, streams) })
 	}

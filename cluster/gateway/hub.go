@@ -30,6 +30,8 @@ type Hub struct {
 	followed map[messages.AgentID]*followed
 	// streams are the answers of this node's agents that are streamed, by agent and input.
 	streams map[messages.AgentID]map[string]messages.Stream
+	// ended are those that have ended lately, oldest first.
+	ended []endedStream
 
 	late late
 }

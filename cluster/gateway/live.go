@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -190,7 +191,7 @@ func (h *Hub) run(done <-chan struct{}) {
 			h.published(m)
 		case <-ticker.C:
 			h.askSilent(time.Now())
-			h.endLost()
+			h.endLost(time.Now())
 		case <-done:
 			return
 		}
@@ -261,8 +262,8 @@ func (h *Hub) Streaming(a messages.AgentID, streams map[string]messages.Stream) 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for input, s := range h.streams[a] {
-		if _, open := streams[input]; !open && !h.nodes.isAlive(s.Node) {
-			h.endLostStream(a, input, s)
+		if _, open := streams[input]; !open {
+			h.ended = append(h.ended, endedStream{a, input, s, time.Now()})
 		}
 	}
 	if h.streams[a] = streams; len(streams) == 0 {
@@ -270,19 +271,37 @@ func (h *Hub) Streaming(a messages.AgentID, streams map[string]messages.Stream) 
 	}
 }
 
+// endedStream is a stream whose input has ended. Its endpoint may have died before it sent that.
+type endedStream struct {
+	agent messages.AgentID
+	input string
+	messages.Stream
+	at time.Time
+}
+
+// endedFor is how long that is looked after: more than a member that died is taken for a living one.
+const endedFor = 6 * time.Second
+
 // endLost ends the streams of endpoints that are gone. Their callers would wait for ever: a stream of the
-// agent protocol has no other sign of that than silence.
-func (h *Hub) endLost() {
+// agent protocol has no other sign of that than silence. A node that is cut off knows of no other, and ends none.
+func (h *Hub) endLost(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for a, streams := range h.streams {
 		for input, s := range streams {
-			if h.isLocal(a) && !h.nodes.isAlive(s.Node) { // a node that is cut off knows of no other
+			if h.isLocal(a) && !h.nodes.isAlive(s.Node) {
 				delete(streams, input)
 				h.endLostStream(a, input, s)
 			}
 		}
 	}
+	h.ended = slices.DeleteFunc(h.ended, func(e endedStream) bool {
+		lost := h.isLocal(e.agent) && !h.nodes.isAlive(e.Node)
+		if lost {
+			h.endLostStream(e.agent, e.input, e.Stream)
+		}
+		return lost || now.Sub(e.at) > endedFor
+	})
 }
 
 func (h *Hub) endLostStream(a messages.AgentID, input string, s messages.Stream) {

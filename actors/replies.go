@@ -2,6 +2,7 @@ package actors
 
 import (
 	"maps"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -76,11 +77,16 @@ func (a *agent) notifyStreams() {
 	a.observe(func(o Observer) { o.Streaming(a.id, streams) })
 }
 
-// notifyRestored does the same for an agent that was loaded: also of answers whose end its newest frame holds, for
-// the endpoint may have gone before it sent that.
+// endedLately is how old a frame of the owner before may be for its ends to be sent again.
+const endedLately = 10 * time.Second
+
+// notifyRestored does the same for an agent that was loaded: after a takeover also of answers whose end
+// its newest frame holds, for the endpoint may have gone with the owner before it sent that.
 func (a *agent) notifyRestored() {
-	if len(a.replies.Streams) > 0 {
+	a.replies.streaming = len(a.replies.Streams) > 0
+	if a.tail.Epoch < a.epoch && time.Since(a.tail.Time) < endedLately && len(a.replies.Ended) > 0 {
 		streams := maps.Clone(a.replies.Streams)
 		a.observe(func(o Observer) { o.Streaming(a.id, streams) })
 	}
+	a.notifyStreams()
 }

@@ -277,7 +277,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.host = newHost(n.doors, n.subjects, n.cfg.Logger)
 	n.onClose(n.host.stop)
 	router := n.host.router
-	nodes := gateway.Nodes{Self: n.id, OwnerOf: n.ownerOf, Router: router, Alive: func(node string) bool { return n.ownership.Alive(node) }}
+	nodes := gateway.Nodes{Self: n.id, OwnerOf: n.ownerOf, Hosts: func(p messages.Partition) bool { return n.host.hosted(p) != nil }, Router: router, Alive: func(node string) bool { return n.ownership.Alive(node) }}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced, nodes)
 	router.local, router.owner = hub, n.ownerOf
 	err := router.open()

@@ -83,7 +83,7 @@ func (w *watched) note(head eventlog.Head) {
 	w.replies = w.replies[old:]
 }
 
-// owes says that the agent owes work, and is not only to tell of it again.
+// owes reports whether the agent owes work, and is not only activated for its replies or streams.
 func (w *watched) owes(a messages.AgentID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -58,7 +58,8 @@ type Summary struct {
 	// Failed is why the newest turn that ended has failed, as in turn.failed. Empty: it
 	// has not, or none has ended.
 	Failed string
-	// Replies reports whether the frame has facts for subjects that inputs have named.
+	// Replies reports whether the frame has facts for subjects that inputs have named, or an
+	// answer is streamed to a caller whose endpoint may go: a taker activates the agent.
 	Replies bool
 }
 

@@ -28,10 +28,7 @@ type Hub struct {
 
 	mu       sync.RWMutex
 	followed map[messages.AgentID]*followed
-	// streams are the answers of this node's agents that are streamed, by agent and input.
-	streams map[messages.AgentID]map[string]messages.Stream
-	// ended are those that have ended lately, oldest first.
-	ended []endedStream
+	lost     streams
 
 	late late
 }
@@ -43,7 +40,6 @@ func NewHub(conn *nats.Conn, subjects messages.Subjects, agents *projections.Age
 	return &Hub{
 		conn: conn, subjects: subjects, agents: agents, logger: logger, fenced: fenced, nodes: nodes,
 		live: make(chan *nats.Msg, maxLive), followed: make(map[messages.AgentID]*followed),
-		streams: make(map[messages.AgentID]map[string]messages.Stream),
 	}
 }
 
@@ -135,18 +131,12 @@ func (h *Hub) publish(a messages.AgentID, subject string, v any) {
 		h.logger.Warn("a reply could not be published", "subject", subject, "error", err)
 		return
 	}
-	h.publishKept(&nats.Msg{Subject: subject, Data: b})
-}
-
-// publishKept publishes messages in order, or keeps them until the connection is back.
-func (h *Hub) publishKept(msgs ...*nats.Msg) {
 	h.late.mu.Lock()
 	defer h.late.mu.Unlock()
-	for _, msg := range msgs {
-		if len(h.late.msgs) > 0 || h.conn.PublishMsg(msg) != nil {
-			h.later(msg)
-		}
+	if len(h.late.msgs) == 0 && h.conn.Publish(subject, b) == nil {
+		return
 	}
+	h.later(&nats.Msg{Subject: subject, Data: b})
 }
 
 // late holds the replies that could not be sent because the connection was

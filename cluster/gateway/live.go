@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,10 +18,21 @@ type Nodes struct {
 	// owns it. It is called from many goroutines. Nil: this node owns all.
 	Self    string
 	OwnerOf func(messages.Partition) string
+	// Hosts reports whether this node has the agents of a partition. Nil: as OwnerOf says.
+	Hosts func(messages.Partition) bool
 	// Router reaches the owners on other nodes. It may be nil where this node owns all.
 	Router Router
 	// Alive reports whether a node is a member. Nil: only this one is.
 	Alive func(node string) bool
+}
+
+// hosts reports whether this node has the agents of a partition, also while it is not sure whether it
+// still owns it.
+func (n Nodes) hosts(p messages.Partition) bool {
+	if n.Hosts == nil {
+		return n.ownerOf(p) == n.Self
+	}
+	return n.Hosts(p)
 }
 
 // ownerOf returns the node that owns a partition; empty if none does.
@@ -92,9 +102,7 @@ type followed struct {
 	heard time.Time
 }
 
-func (h *Hub) isLocal(a messages.AgentID) bool {
-	return h.nodes.ownerOf(a.Partition()) == h.nodes.Self
-}
+func (h *Hub) isLocal(a messages.AgentID) bool { return h.nodes.hosts(a.Partition()) }
 
 // Last returns the numbers of the newest events of agents that this node owns.
 func (h *Hub) Last(agents []messages.AgentID) []messages.EventNumber {
@@ -168,11 +176,7 @@ func (h *Hub) Moved(p messages.Partition) {
 			is.push(item{reached: everything})
 		}
 	}
-	for a := range h.streams {
-		if a.Partition() == p && !h.isLocal(a) {
-			delete(h.streams, a) // its next owner knows of them by the log
-		}
-	}
+	h.lost.moved(p, h.nodes.hosts(p))
 }
 
 func (is *followed) push(it item) {
@@ -254,60 +258,4 @@ func (h *Hub) askLast(p messages.Partition, agents []messages.AgentID) {
 	for i, a := range agents {
 		h.each(a, func(f *feed) { f.push(item{reached: last[i]}) })
 	}
-}
-
-// Streaming notes the answers of an agent of this node that endpoints stream to callers which must be told
-// if the endpoint is gone.
-func (h *Hub) Streaming(a messages.AgentID, streams map[string]messages.Stream) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for input, s := range h.streams[a] {
-		if _, open := streams[input]; !open {
-			h.ended = append(h.ended, endedStream{a, input, s, time.Now()})
-		}
-	}
-	if h.streams[a] = streams; len(streams) == 0 {
-		delete(h.streams, a)
-	}
-}
-
-// endedStream is a stream whose input has ended. Its endpoint may have died before it sent that.
-type endedStream struct {
-	agent messages.AgentID
-	input string
-	messages.Stream
-	at time.Time
-}
-
-// endedFor is how long that is looked after: more than a member that died is taken for a living one.
-const endedFor = 6 * time.Second
-
-// endLost ends the streams of endpoints that are gone. Their callers would wait for ever: a stream of the
-// agent protocol has no other sign of that than silence. A node that is cut off knows of no other, and ends none.
-func (h *Hub) endLost(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for a, streams := range h.streams {
-		for input, s := range streams {
-			if h.isLocal(a) && !h.nodes.isAlive(s.Node) {
-				delete(streams, input)
-				h.endLostStream(a, input, s)
-			}
-		}
-	}
-	h.ended = slices.DeleteFunc(h.ended, func(e endedStream) bool {
-		lost := h.isLocal(e.agent) && !h.nodes.isAlive(e.Node)
-		if lost {
-			h.endLostStream(e.agent, e.input, e.Stream)
-		}
-		return lost || now.Sub(e.at) > endedFor
-	})
-}
-
-func (h *Hub) endLostStream(a messages.AgentID, input string, s messages.Stream) {
-	if err := h.subjects.AllowReply(a.Tenant, s.Reply); err != nil { // once more: it may be older than the rule
-		h.logger.Warn("the stream of a lost endpoint could not be ended", "subject", s.Reply, "error", err)
-		return
-	}
-	h.publishKept(failure(s.Reply, messages.Refuse(messages.Unavailable, "the node that streamed this answer is gone; the turn goes on: ask again with id %q, or read the agent's history", input)), nats.NewMsg(s.Reply))
 }

@@ -122,6 +122,10 @@ func (b *bucket) read(ctx context.Context) error {
 func (o *Ownership) replace(w *watch) {
 	o.mu.Lock()
 	o.steady = time.Now()
+	var before [messages.Partitions]lease
+	for p := range o.partitions {
+		before[p] = o.partitions[p].lease
+	}
 	for p := range o.partitions {
 		if at := &o.partitions[p]; at.wrote != o.session {
 			at.lease = lease{}
@@ -133,10 +137,16 @@ func (o *Ownership) replace(w *watch) {
 	for _, e := range w.leases.past {
 		o.showLease(e)
 	}
+	var moved []messages.Partition
+	for p := range o.partitions {
+		if o.partitions[p].lease != before[p] {
+			moved = append(moved, messages.Partition(p))
+		}
+	}
 	o.change()
 	o.mu.Unlock()
-	for p := range o.partitions {
-		o.cfg.Moved(messages.Partition(p))
+	for _, p := range moved {
+		o.cfg.Moved(p)
 	}
 }
 

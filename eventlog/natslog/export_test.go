@@ -6,6 +6,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -59,3 +60,21 @@ func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint6
 
 // OwnBytes is how much of a node's own frames is kept for the reader of their shard.
 const OwnBytes = ownBytes
+
+// BytesAtOnce is how much a fetch brings of what is known to be there.
+const BytesAtOnce = bytesAtOnce
+
+// Fetches reads a partition through and returns how many bytes each fetch has brought.
+func (l *Log) Fetches(ctx context.Context, p messages.Partition) (sizes []int, err error) {
+	f, err := l.conn(p).feed(ctx, l.stream[p], jetstream.ConsumerConfig{FilterSubject: l.subjects.LogOf(p)})
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	for !f.ended && err == nil {
+		size := 0
+		_, _, err = f.fetch(ctx, framesAtOnce, func(m *delivery) bool { size += len(m.data); return true })
+		sizes = append(sizes, size)
+	}
+	return sizes, err
+}

@@ -15,9 +15,12 @@ const (
 	silence = 5 * time.Second
 	// lagPause is how long a reader waits for what a replica lags behind.
 	lagPause = 50 * time.Millisecond
-	// smallAtOnce is how many messages are fetched at once where those before had fewer than
-	// smallMessage bytes each.
-	smallAtOnce, smallMessage = 512, 4 << 10
+	// bytesAtOnce is how much a fetch brings of what is known to be there. The server cuts a
+	// connection on which 64 MiB wait to be sent (max_pending), and several read at once.
+	// manyAtOnce is how many messages that may be, once a feed has given some.
+	bytesAtOnce, manyAtOnce = 4 << 20, 512
+	// bytesWait is how long such a fetch waits on the server for what is not there after all.
+	bytesWait = 500 * time.Millisecond
 	// feedExpires is how long the server keeps a consumer that nothing is fetched from.
 	feedExpires = time.Minute
 	// fetchPatience is how long the library waits for the next message of a fetch, or
@@ -33,11 +36,13 @@ type feed struct {
 	c        *conn
 	stream   string
 	consumer jetstream.Consumer
+	last     bool   // it gives the newest message of each subject
 	seen     uint64 // how many messages it has given
 	late     bool   // the answer to a fetch may have been dropped
-	// pending is how many messages were still to come, when the newest one was sent.
+	// pending is how many messages were still to come, when the newest one was sent. It is 0
+	// where a fetch has brought none of them.
 	pending uint64
-	bytes   int // of the messages of the newest fetch
+	ended   bool // the newest fetch has brought all that was there
 }
 
 // errLost says that the consumer is gone or has skipped a message: make a new
@@ -70,7 +75,10 @@ func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerCo
 		}
 		return nil, err
 	}
-	return &feed{c: c, stream: stream, consumer: consumer, pending: consumer.CachedInfo().NumPending}, nil
+	return &feed{
+		c: c, stream: stream, consumer: consumer, pending: consumer.CachedInfo().NumPending,
+		last: cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy,
+	}, nil
 }
 
 // close removes the consumer; it expires if that is lost.
@@ -78,15 +86,32 @@ func (f *feed) close() {
 	_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+f.consumer.CachedInfo().Name, nil)
 }
 
-// fetch gives what the stream has now, up to so many messages, and returns how many came. A
+// ask sends the request of a fetch, and returns how many messages it is for. What is pending is
+// asked for with a bound in bytes, which the library has only for a fetch that waits: one that
+// does not finds out where the end is. nats-server 2.15.2 loses a message beyond the bound where
+// a consumer gives the newest of each subject (loopAndGatherMsgs in server/consumer.go).
+func (f *feed) ask(atOnce int) (batch jetstream.MessageBatch, asked int, err error) {
+	f.ended = f.last || f.pending == 0
+	if f.ended {
+		batch, err = f.consumer.FetchNoWait(atOnce)
+		return batch, atOnce, err
+	}
+	if f.seen > 0 {
+		atOnce = max(atOnce, manyAtOnce)
+	}
+	asked = int(min(uint64(atOnce), f.pending))
+	batch, err = f.consumer.Fetch(asked, jetstream.FetchMaxBytes(bytesAtOnce), jetstream.FetchMaxWait(bytesWait))
+	return batch, asked, err
+}
+
+// fetch gives what the stream has now, up to about so many messages, and returns how many came. A
 // message that the consumer has skipped means that the consumer was lost.
 func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more bool)) (n int, more bool, err error) {
 	begun := time.Now()
-	batch, err := f.consumer.FetchNoWait(atOnce)
+	batch, asked, err := f.ask(atOnce)
 	if err != nil {
 		return 0, false, err
 	}
-	f.bytes = 0
 	for msg := range batch.Messages() {
 		meta, err := msg.Metadata()
 		if err != nil {
@@ -97,7 +122,6 @@ func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more
 		}
 		n++
 		f.pending = meta.NumPending
-		f.bytes += len(msg.Data())
 		if !give(&delivery{stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, meta.Timestamp}) {
 			return n, false, nil
 		}
@@ -105,8 +129,12 @@ func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more
 	if err := batch.Error(); err != nil {
 		return n, true, err
 	}
+	if n == 0 {
+		f.pending = 0
+	}
+	f.ended = f.ended && n < asked
 	switch {
-	case n < atOnce && time.Since(begun) >= fetchPatience:
+	case n < asked && time.Since(begun) >= fetchPatience:
 		f.late = true
 	case f.late:
 		return n, true, f.missed(ctx)
@@ -129,25 +157,21 @@ func (f *feed) missed(ctx context.Context) error {
 }
 
 // all gives messages until give wants no more. Where none comes for a while, though the reader
-// expects some, it calls idle, if given, and fails once that has been so for too long. Of small
-// messages it fetches more at once than of others.
+// expects some, it calls idle, if given, and fails once that has been so for too long.
 func (f *feed) all(ctx context.Context, atOnce int, give func(*delivery) (more bool), idle func() (more bool, err error)) error {
-	size := atOnce
 	for since := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, more, err := f.fetch(ctx, size, give)
+		n, more, err := f.fetch(ctx, atOnce, give)
 		if err != nil || !more {
 			return err
 		}
 		if n > 0 {
 			since = time.Now()
-			if f.bytes >= n*smallMessage {
-				size = atOnce
-			} else if n == size {
-				size = max(size, min(2*size, smallAtOnce))
-			}
+			continue
+		}
+		if !f.ended {
 			continue
 		}
 		if idle != nil {

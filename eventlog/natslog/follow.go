@@ -202,7 +202,8 @@ func (f *follower) rest() (more bool) { return f.idle == nil || f.idle() }
 const (
 	// fetchEvery is how often a stream is asked for new messages.
 	fetchEvery = 500 * time.Millisecond
-	// headsAtOnce and framesAtOnce are how many are asked for in one request.
+	// headsAtOnce and framesAtOnce are how many are asked for in one request, also where it
+	// has no bound in bytes.
 	// That many frames of the largest size must fit into memory.
 	headsAtOnce, framesAtOnce = 1000, 64
 )
@@ -220,7 +221,7 @@ func (f *follower) tail(ctx context.Context) error {
 		if err != nil || !more {
 			return err
 		}
-		if n == f.atOnce {
+		if n > 0 && !r.ended {
 			continue
 		}
 		if (f.since > 0 || !f.told) && f.at >= f.past && r.ended {

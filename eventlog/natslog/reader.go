@@ -56,7 +56,7 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return 0, err == nil, err
 	}
 	n, more, err = r.fetch(ctx)
-	if err == nil && more && n < r.atOnce && !r.feed.late && r.filter != "" {
+	if err == nil && more && r.ended && !r.feed.late && r.filter != "" {
 		r.jump()
 	}
 	return n, more, err
@@ -148,7 +148,7 @@ func (r *reader) fetch(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, err
 	}
 	r.quiet++
-	defer func() { r.ended = n < r.atOnce }()
+	defer func() { r.ended = r.feed.ended }()
 	return r.feed.fetch(ctx, r.atOnce, func(m *delivery) bool {
 		if r.from = m.seq; m.seq <= r.at {
 			return true // one of our own, given from memory

@@ -1,9 +1,12 @@
 package natslog_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -41,6 +44,50 @@ func TestRequestsWhileTheServerIsAway(t *testing.T) { // A30
 	}
 	if waiting := reflect.ValueOf(nc).Elem().FieldByName("respMap"); waiting.Len() != 0 {
 		t.Errorf("the connection keeps %d entries", waiting.Len())
+	}
+}
+
+// dialed are the sockets of a connection.
+type dialed chan net.Conn
+
+// Dial dials and keeps the socket.
+func (d dialed) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	if err == nil {
+		d <- conn
+	}
+	return conn, err
+}
+
+// TestPurgeWhoseConnectionBreaks checks that a purge, which may take long, does not wait for an
+// answer that was lost with the connection.
+func TestPurgeWhoseConnectionBreaks(t *testing.T) {
+	t.Parallel()
+	url, sockets := configured(t, ""), make(dialed, 10)
+	nc, err := nats.Connect(url, nats.SetCustomDialer(sockets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	server, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if _, err := server.Subscribe("$JS.API.STREAM.PURGE.S", func(*nats.Msg) { _ = (<-sockets).Close() }); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	purge, err := natslog.Purge(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := purge(ctx, "S"); !errors.Is(err, eventlog.ErrUnavailable) {
+		t.Errorf("%v, want %v", err, eventlog.ErrUnavailable)
 	}
 }
 

@@ -76,23 +76,37 @@ func (c *conn) publish(ctx context.Context, m *nats.Msg) (seq uint64, err error)
 // once has the library publish once: what follows is the caller's decision.
 var once = []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
 
-// within asks the server and waits for the answer, until ctx ends or wait is over. A request
-// that cannot be sent is not made: the library (nats.go 1.55) keeps it for an answer for ever.
+// within asks the server and waits for the answer, until ctx ends or wait is over, or, where that
+// is long, the connection breaks: the answer may be lost then, and asking again does no harm. A
+// request that cannot be sent is not made: the library (nats.go 1.55) keeps it for an answer for ever.
 func (c *conn) within(ctx context.Context, wait time.Duration, ask func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if wait > answers.Wait {
+		broken := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+		defer c.nc.RemoveStatusListener(broken)
+		go func() {
+			select {
+			case <-broken:
+				cancel()
+			case <-within.Done():
+			}
+		}()
+	}
 	if c.nc.IsReconnecting() {
 		return errUnsent
 	}
-	within, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
 	err := ask(within)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, context.Canceled):
+		return errBroken
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: waited %v", errNoAnswer, wait)
 	case errors.Is(err, nats.ErrReconnectBufExceeded): // it is set to hold nothing

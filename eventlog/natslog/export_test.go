@@ -40,6 +40,12 @@ func Newest(nc *nats.Conn) (func(ctx context.Context, stream string) error, erro
 	}, err
 }
 
+// Purge returns what purges a stream.
+func Purge(nc *nats.Conn) (func(ctx context.Context, stream string) error, error) {
+	c, err := newConn(nc)
+	return func(ctx context.Context, stream string) error { return c.purge(ctx, stream, ">", 0) }, err
+}
+
 // QuietRounds is how many fetches must have brought nothing but a node's own frames before it
 // stops reading the stream for them.
 const QuietRounds = quietRounds

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 )
 
-// TestRequestsWhileTheServerIsAway checks that requests to a server that is away fail at once and
-// leave nothing behind: the library keeps an entry for each that it could not send.
+// TestRequestsWhileTheServerIsAway checks that requests to a server that is away, and fetches, fail
+// at once and leave nothing behind: the library keeps an entry for each that it could not send.
 func TestRequestsWhileTheServerIsAway(t *testing.T) { // A30
 	t.Parallel()
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet, DontListen: true})
@@ -33,6 +34,14 @@ func TestRequestsWhileTheServerIsAway(t *testing.T) { // A30
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := jetStream(t, natslog.Config{Conns: []*nats.Conn{nc}}).CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
+		t.Fatal(err)
+	}
+	fetch, err := natslog.Fetch(t.Context(), nc, "S")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscribed := nc.NumSubscriptions()
 	if err := srv.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +50,12 @@ func TestRequestsWhileTheServerIsAway(t *testing.T) { // A30
 		if err := newest(t.Context(), "S"); !errors.Is(err, eventlog.ErrUnavailable) {
 			t.Errorf("%v, want %v", err, eventlog.ErrUnavailable)
 		}
+		if err := fetch(t.Context()); !errors.Is(err, eventlog.ErrUnavailable) {
+			t.Errorf("fetch: %v, want %v", err, eventlog.ErrUnavailable)
+		}
+	}
+	if n := nc.NumSubscriptions(); n != subscribed {
+		t.Errorf("the connection keeps %d subscriptions, want %d", n, subscribed)
 	}
 	if waiting := reflect.ValueOf(nc).Elem().FieldByName("respMap"); waiting.Len() != 0 {
 		t.Errorf("the connection keeps %d entries", waiting.Len())

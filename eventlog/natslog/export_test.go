@@ -40,6 +40,19 @@ func Newest(nc *nats.Conn) (func(ctx context.Context, stream string) error, erro
 	}, err
 }
 
+// Fetch makes a consumer of a stream and returns what fetches from it.
+func Fetch(ctx context.Context, nc *nats.Conn, stream string) (func(ctx context.Context) error, error) {
+	c, err := newConn(nc)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.feed(ctx, stream, jetstream.ConsumerConfig{})
+	return func(ctx context.Context) error {
+		_, _, err := f.fetch(ctx, 1, func(*delivery) bool { return true })
+		return err
+	}, err
+}
+
 // Purge returns what purges a stream.
 func Purge(nc *nats.Conn) (func(ctx context.Context, stream string) error, error) {
 	c, err := newConn(nc)

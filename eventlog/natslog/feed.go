@@ -108,6 +108,9 @@ func (f *feed) ask(atOnce int) (batch jetstream.MessageBatch, asked int, err err
 // message that the consumer has skipped means that the consumer was lost.
 func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more bool)) (n int, more bool, err error) {
 	begun := time.Now()
+	if f.c.nc.IsReconnecting() { // the library keeps the subscription of a fetch that it cannot send
+		return 0, false, errUnsent
+	}
 	batch, asked, err := f.ask(atOnce)
 	if err != nil {
 		return 0, false, err

@@ -60,6 +60,26 @@ var damage = map[string]func(*testing.T, Opened){
 			t.Fatalf("read %d frames, %v", len(all), err)
 		}
 	},
+	"damage well before the event that is read from does not matter": func(t *testing.T, o Opened) {
+		needInject(t, o)
+		a, tail := Agent("ada"), eventlog.Position{}
+		for n := range 6 {
+			e := Entry(t, a, tail, large(1), large(2))
+			stored := e
+			if n == 1 {
+				stored.Bytes = bytes.Clone(e.Bytes)
+				stored.Bytes[len(e.Bytes)/2] ^= 1
+			}
+			o.Inject(t, stored, false)
+			tail = e.Position(0)
+		}
+		for from, want := range map[messages.EventNumber]int{1: -1, 2: -1, 3: -1, 4: -1, 5: 4, 6: 4, 7: 3, 8: 3, 11: 1, 12: 1, 13: 0} {
+			all, err := collect(o.Log, a, from)
+			if damage := new(eventlog.DamageError); want < 0 && !errors.As(err, &damage) || want >= 0 && (err != nil || len(all) != want) {
+				t.Errorf("from event %d: %d frames, %v", from, len(all), err)
+			}
+		}
+	},
 	"a foreign message is skipped and moves the fence only": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		a := Agent("ada")

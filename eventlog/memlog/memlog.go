@@ -191,6 +191,17 @@ func behind(a messages.AgentID, all []*stored, after eventlog.Position) (eventlo
 			return eventlog.Position{}, all[n:], nil
 		}
 	}
+	// At most one frame before the one that holds the event is read: not that one either if
+	// it is damaged.
+	for event := after.Last; event > 0 && event <= after.Last+1; event++ {
+		n := slices.IndexFunc(all, func(m *stored) bool { return !m.head.Foreign && m.head.Last >= event })
+		if n < 0 || all[n].head.First > event {
+			break
+		}
+		if f, err := messages.DecodeFrame(a, all[n].bytes); err == nil {
+			return eventlog.Position{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, all[n:], nil
+		}
+	}
 	return eventlog.Position{}, all, nil
 }
 

@@ -63,18 +63,23 @@ func (l *Log) read(ctx context.Context, a messages.AgentID, newest *stored, from
 	})
 }
 
-// before returns the sequence behind which to read from event from on, and the tail that
-// follows: the next frame is the one that holds the event before, so that the chain between
-// them is verified. It searches by bisection, because event numbers grow with sequences. Where
-// that finds no such frame it returns the beginning of the log.
+// before returns the sequence behind which to read from event from on, and the position that
+// what follows must continue: the next frame is the one that holds the event before, so that
+// the chain between them is verified, or the one that holds from, where that one cannot be
+// read. It searches by bisection, because event numbers grow with sequences. Where that finds
+// no such frame it returns the beginning of the log.
 func (l *Log) before(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (uint64, eventlog.Position, error) {
 	if from <= 1 {
 		return 0, eventlog.Position{}, nil
 	}
 	p, n := a.Partition(), from-1
-	for low, high := uint64(1), newest.seq; low <= high; {
+	next := func(seq uint64) (*stored, error) {
+		return l.conn(p).get(ctx, l.stream[p], place{Seq: seq, Next: newest.subject})
+	}
+	low := uint64(1)
+	for high := newest.seq; low <= high; {
 		middle := low + (high-low)/2
-		m, err := l.conn(p).get(ctx, l.stream[p], place{Seq: middle, Next: newest.subject})
+		m, err := next(middle)
 		if err != nil {
 			return 0, eventlog.Position{}, err
 		}
@@ -90,14 +95,33 @@ func (l *Log) before(ctx context.Context, a messages.AgentID, newest *stored, fr
 		case h.last < n:
 			low = m.seq + 1
 		default:
-			f, err := decode(a, m)
-			if err != nil { // reading all of it finds out where
-				return 0, eventlog.Position{}, nil
+			if at, ok := m.follows(a, n); ok {
+				return m.seq - 1, at, nil
 			}
-			return m.seq - 1, eventlog.Position{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, nil
+			low, high = m.seq+1, 0
 		}
 	}
-	return 0, eventlog.Position{}, nil
+	m, err := next(low)
+	if err == nil && m != nil && m.isFrame() {
+		if at, ok := m.follows(a, from); ok {
+			return m.seq - 1, at, nil
+		}
+	}
+	return 0, eventlog.Position{}, err // reading all of it finds out where it is damaged
+}
+
+// follows returns the position that a frame continues, if it can be read and holds event n.
+func (m *stored) follows(a messages.AgentID, n messages.EventNumber) (at eventlog.Position, ok bool) {
+	f, err := decode(a, m)
+	if err != nil || n < f.First || n > f.Last() {
+		return eventlog.Position{}, false
+	}
+	return followed(f), true
+}
+
+// followed returns the position that a frame continues.
+func followed(f *messages.Frame) eventlog.Position {
+	return eventlog.Position{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}
 }
 
 // newest returns the newest message on the agent's subject, nil if there is none.

@@ -78,8 +78,9 @@ func (m *stored) is(t eventlog.Position) bool {
 	return err == nil && m.seq == t.Seq && h.id == t.Frame && h.last == t.Last && h.epoch == t.Epoch && messages.DigestOf(m.data) == t.Digest
 }
 
-// near gives the agent's frames from one before that which holds event from, if
-// that is near its newest message, with the tail that they must follow.
+// near gives the agent's frames from one before that which holds event from, or from that one
+// where the one before cannot be read, if they are near its newest message, with the position
+// that they must continue.
 func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (tail eventlog.Position, all []*stored, err error) {
 	h, err := parseHeading(newest.header)
 	switch {
@@ -97,10 +98,12 @@ func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from
 		return eventlog.Position{}, nil, err
 	}
 	all = w.all()
-	if f, err := decode(a, all[0]); err == nil { // else the one who reads all will say where
-		return eventlog.Position{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, all, nil
+	for i, m := range all[:min(2, len(all))] {
+		if f, err := decode(a, m); err == nil && (i == 0 || f.First <= from) {
+			return followed(f), all[i:], nil
+		}
 	}
-	return eventlog.Position{}, nil, nil
+	return eventlog.Position{}, nil, nil // reading all of it finds out where it is damaged
 }
 
 // whole gives all of the agent's frames, if they can be walked back to the first

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -238,6 +239,36 @@ func dropConsumers(t *testing.T, c natslog.Config, stream string) {
 	for info := range s.ListConsumers(context.Background()).Info() {
 		if err := s.DeleteConsumer(context.Background(), info.Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			t.Error(err)
+		}
+	}
+}
+
+// TestReadBehindADamagedFrame reads the newest frame, of one event and of two, where the frame
+// before it, from which a reader would begin, cannot be read.
+func TestReadBehindADamagedFrame(t *testing.T) {
+	t.Parallel()
+	for _, events := range [][]messages.Event{{messages.CommandNoop{Command: "abort"}}, {messages.CommandNoop{Command: "abort"}, messages.CommandNoop{Command: "clear"}}} {
+		l, c := open(t, 1)
+		a := logtest.Agent("ada")
+		tail, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Position{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := logtest.Entry(t, a, tail)
+		e.Bytes = slices.Clone(e.Bytes)
+		e.Bytes[len(e.Bytes)/2] ^= 1
+		ack, err := jetStream(t, c).PublishMsg(t.Context(), &nats.Msg{Subject: c.Subjects.Log(a), Header: natslog.FrameHeader(e), Data: e.Bytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail, err = l.Append(t.Context(), logtest.Entry(t, a, e.Position(ack.Sequence), events...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := tail.Last - messages.EventNumber(len(events)) + 1; n <= tail.Last; n++ {
+			if got, err := eventlog.First(l.Read(t.Context(), a, eventlog.From(n))); err != nil || got.Seq != tail.Seq {
+				t.Errorf("from event %d: sequence %d, %v; want %d", n, got.Seq, err, tail.Seq)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,9 @@ const (
 	bytesAtOnce, manyAtOnce = 4 << 20, 512
 	// bytesWait is how long such a fetch waits on the server for what is not there after all.
 	bytesWait = 500 * time.Millisecond
-	// feedExpires is how long the server keeps a consumer that nothing is fetched from.
-	feedExpires = time.Minute
+	// feedExpires is how long the server keeps a consumer that nothing is fetched from, and
+	// longExpires that of one who pauses between fetches.
+	feedExpires, longExpires = 10 * time.Second, time.Minute
 	// fetchPatience is how long the library waits for the next message of a fetch, or
 	// for its end. It does not report that it has given up: what comes then is dropped,
 	// and the server takes it for delivered (nats.go 1.55, jetstream/pull.go).
@@ -58,7 +60,8 @@ type delivery struct {
 // feed opens a consumer on stream. The config's filter and where to begin are
 // the caller's, who closes it.
 func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (*feed, error) {
-	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage, cfg.InactiveThreshold = jetstream.AckNonePolicy, 1, true, feedExpires
+	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage = jetstream.AckNonePolicy, 1, true
+	cfg.InactiveThreshold = cmp.Or(cfg.InactiveThreshold, feedExpires)
 	done, err := c.turn(ctx, stream)
 	if err != nil {
 		return nil, err
@@ -115,7 +118,16 @@ func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more
 	if err != nil {
 		return 0, false, err
 	}
-	for msg := range batch.Messages() {
+	for came := batch.Messages(); ; {
+		var msg jetstream.Msg
+		select {
+		case msg = <-came:
+		case <-ctx.Done():
+			return n, false, ctx.Err()
+		}
+		if msg == nil {
+			break
+		}
 		meta, err := msg.Metadata()
 		if err != nil {
 			return n, false, err

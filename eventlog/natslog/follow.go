@@ -161,7 +161,7 @@ func (f *follower) tell(ctx context.Context) (more bool, err error) {
 
 // config is that of a consumer of what comes behind at.
 func (f *follower) config() jetstream.ConsumerConfig {
-	cfg := jetstream.ConsumerConfig{FilterSubject: f.filter, HeadersOnly: !f.whole}
+	cfg := jetstream.ConsumerConfig{FilterSubject: f.filter, HeadersOnly: !f.whole, InactiveThreshold: longExpires}
 	switch {
 	case f.at > 0 || f.told:
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.at+1

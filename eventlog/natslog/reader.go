@@ -123,7 +123,7 @@ func (r *reader) takeOwn() (more bool) {
 
 // open makes the consumer, unless there is one that is not far behind.
 func (r *reader) open(ctx context.Context) (err error) {
-	if r.feed != nil && (r.own == nil || time.Since(r.used) < feedExpires/2 && r.at-r.from < 10*uint64(r.atOnce)) {
+	if r.feed != nil && (r.own == nil || time.Since(r.used) < longExpires/2 && r.at-r.from < 10*uint64(r.atOnce)) {
 		r.used = time.Now()
 		return nil
 	}

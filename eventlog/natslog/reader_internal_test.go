@@ -1,9 +1,12 @@
 package natslog
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -169,4 +172,24 @@ func TestOneServerDoesNotLag(t *testing.T) { // A107
 	l.appended(0, 11)
 	l.reads(1, 11, 11)
 	l.done()
+}
+
+// mute is a consumer whose fetches bring nothing and do not end.
+type mute struct{ jetstream.Consumer }
+
+// FetchNoWait brings nothing.
+func (mute) FetchNoWait(int) (jetstream.MessageBatch, error) {
+	return batch{all: make(chan jetstream.Msg)}, nil
+}
+
+// TestFetchEndsWithItsContext checks that a fetch which waits for a message ends when its context does.
+func TestFetchEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		f := &feed{c: &conn{nc: new(nats.Conn)}, consumer: mute{}}
+		if _, more, err := f.fetch(ctx, 1, nil); more || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("more %v, %v", more, err)
+		}
+	})
 }

@@ -257,7 +257,7 @@ func (p *scrubPass) read(ctx context.Context, perSecond int) error {
 	if p.at >= p.end {
 		return nil
 	}
-	f, err := p.c.feed(ctx, p.stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.at + 1})
+	f, err := p.c.feed(ctx, p.stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.at + 1, InactiveThreshold: longExpires})
 	if err != nil {
 		return err
 	}

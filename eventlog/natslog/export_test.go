@@ -2,6 +2,7 @@ package natslog
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -51,6 +52,21 @@ func Fetch(ctx context.Context, nc *nats.Conn, stream string) (func(ctx context.
 		_, _, err := f.fetch(ctx, 1, func(*delivery) bool { return true })
 		return err
 	}, err
+}
+
+// ScrubTo reads a stream through up to a sequence, and returns how far it has come and what
+// cannot be read.
+func ScrubTo(ctx context.Context, nc *nats.Conn, stream string, end uint64) (at uint64, bad []Unreadable, err error) {
+	c, err := newConn(nc)
+	if err != nil {
+		return 0, nil, err
+	}
+	p := &scrubPass{l: new(Log), c: c, stream: stream, end: end, left: math.MaxInt, names: make(map[uint64]messages.AgentID)}
+	if err := p.read(ctx, 0); err != nil {
+		return p.at, nil, err
+	}
+	bad, err = p.judge(ctx)
+	return p.at, bad, err
 }
 
 // Purge returns what purges a stream.

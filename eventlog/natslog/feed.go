@@ -51,6 +51,9 @@ type feed struct {
 // one that begins after the last message that came.
 var errLost = errors.New("the consumer was lost")
 
+// errSilent says that the consumer has brought nothing of what is expected for too long.
+var errSilent = errors.New("the consumer is alive but brings no more: its server lags behind, or cannot read what follows, or messages were removed")
+
 // delivery is a message of a feed. Data is empty in a feed of headers.
 type delivery struct {
 	stored
@@ -195,7 +198,7 @@ func (f *feed) all(ctx context.Context, atOnce int, give func(*delivery) (more b
 			}
 		}
 		if time.Since(since) > silence {
-			return errors.New("the consumer is alive but brings no more: its server lags behind, or messages were removed")
+			return errSilent
 		}
 		select {
 		case <-time.After(lagPause):

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -252,7 +253,8 @@ type scrubPass struct {
 // gap is a range of sequences, both ends included.
 type gap struct{ from, to uint64 }
 
-// read reads on until there is no more, or enough was read.
+// read reads on until there is no more, or enough was read. What the consumer's server lacks
+// while the leader has it is passed over after a while: confirm asks the leader for it.
 func (p *scrubPass) read(ctx context.Context, perSecond int) error {
 	if p.at >= p.end {
 		return nil
@@ -266,7 +268,7 @@ func (p *scrubPass) read(ctx context.Context, perSecond int) error {
 	if perSecond > 0 {
 		pace.SetLimit(rate.Limit(perSecond))
 	}
-	return f.all(ctx, framesAtOnce, func(m *delivery) bool {
+	err = f.all(ctx, framesAtOnce, func(m *delivery) bool {
 		left := p.left
 		p.take(m)
 		_ = pace.WaitN(ctx, min(left-p.left, scrubBurst)) // fails if ctx ends, as the next fetch does
@@ -278,6 +280,11 @@ func (p *scrubPass) read(ctx context.Context, perSecond int) error {
 		}
 		return p.at < p.end, err
 	})
+	if errors.Is(err, errSilent) {
+		p.skip(p.end)
+		return nil
+	}
+	return err
 }
 
 // take takes in a message that can be read, and that those before it did not come.

@@ -132,9 +132,11 @@ func (r Range) Event() messages.EventNumber { return r.After.Last + 1 }
 
 // Reader reads one agent.
 type Reader interface {
-	// Read yields frames of the agent in order. A missing agent is empty, not an error. The
-	// time that it takes depends on how many there are to yield, and not on the length of the
-	// history.
+	// Read yields frames of the agent in order. A missing agent is empty, not an error. Behind
+	// a position, the time that it takes depends on how many there are to yield, and not on the
+	// length of the history. With Last alone the event is looked for first, in a few requests
+	// more the longer the history is; where a foreign message or damage is in the way of that,
+	// the history is read through.
 	//
 	// If After has a frame, what follows is verified against it: numbering, chain and
 	// checksums. If the log does not hold that frame at its sequence with its digest, the only

@@ -97,8 +97,8 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, 
 	return l.log.Append(ctx, e)
 }
 
-// Head returns the agent's tail; see eventlog.Reader. The key of the next append is read again,
-// since a former owner may have deleted the agent.
+// Head returns the position of the agent's newest frame; see eventlog.Reader. The key of the next
+// append is read again, since a former owner may have deleted the agent.
 func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	if l.keys != nil {
 		l.keys.forget(a)

@@ -146,7 +146,7 @@ func (l *Log) tail(a messages.AgentID) eventlog.Position {
 	return t
 }
 
-// Head returns the agent's newest tail; see eventlog.Reader.
+// Head returns the position of the agent's newest frame; see eventlog.Reader.
 func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	if err := cmp.Or(ctx.Err(), a.Validate()); err != nil {
 		return eventlog.Position{}, err

@@ -73,9 +73,8 @@
 // # Reading on
 //
 // The fence in a frame's header is the sequence of the message before it on its
-// subject. So [Log.Read] of what is new, get the newest
-// message and then walk back by sequence, for a scan by subject looks at every
-// block of the stream. Frames that were copied from another stream have no fence,
+// subject. So [Log.Read] of what is new gets the newest message and then walks back by
+// sequence, for a scan by subject looks at every block of the stream. Frames that were copied from another stream have no fence,
 // and a walk would be long from far away: there a consumer scans from the known
 // place on.
 //

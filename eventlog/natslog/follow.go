@@ -20,7 +20,7 @@ import (
 // consumers and goes on where it was, leaving none out. Its error is ctx's, or
 // that the connection was closed.
 //
-// The past is pushed. New heads are taken twice a second: those of frames that this Log
+// The past is fetched first. New heads are taken twice a second: those of frames that this Log
 // appended from memory, others by a fetch. A consumer that is pushed each message as it is
 // stored takes the store's lock between any two appends, which with sync_always costs a
 // third of their rate.

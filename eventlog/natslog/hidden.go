@@ -11,7 +11,7 @@ import (
 )
 
 // hidden are the agents whose newest message is foreign, with its sequence: of
-// the past only that one is pushed, and a frame may stand before it.
+// the past only that one comes, and a frame may stand before it.
 type hidden map[messages.AgentID]uint64
 
 func (h *hidden) note(head eventlog.Head) {

@@ -141,8 +141,7 @@ func (r *reader) close() {
 	r.feed = nil
 }
 
-// fetch gives what the stream has now, of whole messages the past, too: one that is pushed
-// may be megabytes ahead of a slow reader.
+// fetch gives what the stream has now, of whole messages the past, too.
 func (r *reader) fetch(ctx context.Context) (n int, more bool, err error) {
 	if err := r.open(ctx); err != nil {
 		return 0, false, err

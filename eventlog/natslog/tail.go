@@ -13,17 +13,18 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Head is the agent's newest tail as the stream's leader has it; see eventlog.Reader.
+// Head returns the position of the agent's newest frame as the stream's leader has it; see
+// eventlog.Reader.
 func (l *Log) Head(ctx context.Context, a messages.AgentID) (eventlog.Position, error) {
 	m, fence, err := l.newestFrame(ctx, a)
 	if err != nil || m == nil {
 		return eventlog.Position{Seq: fence}, err
 	}
-	h, _ := parseHeading(m.header) // unreadable: a tail that no append expects
-	return h.tail(m, fence), nil
+	h, _ := parseHeading(m.header) // unreadable: a position that no append expects
+	return h.position(m, fence), nil
 }
 
-func (h heading) tail(m *stored, fence uint64) eventlog.Position {
+func (h heading) position(m *stored, fence uint64) eventlog.Position {
 	return eventlog.Position{Seq: fence, Frame: h.id, Digest: messages.DigestOf(m.data), Last: h.last, Epoch: h.epoch, Time: h.time}
 }
 

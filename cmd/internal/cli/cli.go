@@ -4,6 +4,7 @@
 //
 //   - The exit code is 0 done, 1 refused or failed, 2 wrong usage, 3 the turn
 //     waits for a person, 130 an ask was stopped by Ctrl-C; its turn goes on.
+//   - A failed write to standard output is an error.
 //   - An error is one line on standard error, and what to do about it on a second.
 //   - With -o json standard output holds JSON and nothing else.
 //   - Nothing that users, models or tools wrote reaches a terminal raw.
@@ -11,6 +12,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -57,12 +59,13 @@ type app struct {
 // Main runs the program with its arguments, the first of which is its name,
 // and gives its exit code.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
-	a := &app{in: in, out: out, err: errs, started: startedAs(args)}
+	written := &output{Writer: out}
+	a := &app{in: in, out: written, err: errs, started: startedAs(args)}
 	root := a.root()
 	root.SetArgs(args[min(1, len(args)):])
 	cmd, err := root.ExecuteContextC(context.Background())
 	_, a.command, _ = strings.Cut(cmd.CommandPath(), " ")
-	return a.report(err)
+	return a.report(written.judge(err))
 }
 
 // startedAs is what the user typed to start the program.
@@ -137,7 +140,30 @@ func (a *app) commands() []*cobra.Command {
 
 func (a *app) json() bool { return a.output == "json" }
 
-// printf writes to standard output.
+// output is standard output; failed is its first error, nil if there is none.
+type output struct {
+	io.Writer
+	failed error
+}
+
+// Write writes to standard output.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.failed == nil {
+		o.failed = err
+	}
+	return n, err
+}
+
+// judge returns err, or that something was not written where there is no other error.
+func (o *output) judge(err error) error {
+	if o.failed == nil || err != nil && !errors.Is(err, o.failed) {
+		return err
+	}
+	return fail("what was written is not whole", "standard output cannot be written: %v", o.failed)
+}
+
+// printf writes to standard output; Main reports if that fails.
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.out, format, args...) }
 
 // note writes a remark to standard error, as a record if the log is JSON.

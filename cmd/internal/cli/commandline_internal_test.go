@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -46,6 +47,21 @@ func TestCompletionOfWords(t *testing.T) {
 	} {
 		if code, out, _ := start(append([]string{"__complete"}, strings.Split(line, " ")...)...); code != 0 || out != want {
 			t.Errorf("%s: exit code %d, %q, want %q", line, code, out, want)
+		}
+	}
+}
+
+// full is a disk on which no place is left.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	for _, line := range []string{"version", "version -o json", "ls --help", "permissions --role node"} {
+		var errs bytes.Buffer
+		code := Main(append([]string{"reprise"}, strings.Fields(line)...), strings.NewReader(""), full{}, &errs)
+		if code != exitFailed || !strings.Contains(errs.String(), "standard output cannot be written: no space left") {
+			t.Errorf("%s: exit code %d, %q", line, code, errs.String())
 		}
 	}
 }

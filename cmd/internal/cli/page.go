@@ -44,7 +44,7 @@ func (a *app) page(cmd *cobra.Command, run func() error) error {
 		return run()
 	}
 	pager := exec.Command(words[0], words[1:]...)
-	pager.Stdout, pager.Stderr, pager.Env = a.out, a.err, os.Environ()
+	pager.Stdout, pager.Stderr, pager.Env = terminalOf(a.out), a.err, os.Environ()
 	if os.Getenv("LESS") == "" { // no more than the text if that fits on the screen, and with its colours
 		pager.Env = append(pager.Env, "LESS=FRX")
 	}

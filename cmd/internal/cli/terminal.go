@@ -22,6 +22,8 @@ func terminalOf(f any) *os.File {
 	switch f := f.(type) {
 	case *screen:
 		return f.file
+	case *output:
+		return terminalOf(f.Writer)
 	case *os.File:
 		if term.IsTerminal(int(f.Fd())) {
 			return f

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"time"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // progress is a line on a terminal that is written again and again. Elsewhere
@@ -24,8 +26,23 @@ func (a *app) progress() *progress {
 func (p *progress) show(format string, args ...any) {
 	if now := time.Now(); p.on && now.Sub(p.shown) >= redraw {
 		p.shown = now
-		_, _ = fmt.Fprintf(p.app.err, "\r\x1b[K"+p.app.dim(p.app.err, "%s"), fmt.Sprintf(format, args...))
+		_, _ = fmt.Fprintf(p.app.err, "\r\x1b[K"+p.app.dim(p.app.err, "%s"), p.fits(fmt.Sprintf(format, args...), 0))
 	}
+}
+
+// fits is text that leaves columns of the line for what stands behind it. The last column
+// stays free, for a terminal begins another line behind it.
+func (p *progress) fits(text string, behind int) string {
+	width, _ := terminalSize(p.app.err)
+	return shortened(text, width-1-behind)
+}
+
+// shortened is text of at most width columns; below 0: as it is.
+func shortened(text string, width int) string {
+	if width < 0 {
+		return text
+	}
+	return runewidth.Truncate(text, width, "…")
 }
 
 // end takes the line away.

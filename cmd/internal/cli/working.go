@@ -56,7 +56,8 @@ func (w *working) spin(now time.Time) {
 	if w.running != nil {
 		what, waited = w.running.text(), now.Sub(w.running.started)
 	}
-	w.line.show("%c %s … %d s", spinner[int(waited/redraw)%len(spinner)], what, int(waited.Seconds()))
+	lasts := fmt.Sprintf(" … %d s", int(waited.Seconds()))
+	w.line.show("%c %s%s", spinner[int(waited/redraw)%len(spinner)], w.line.fits(what, len(lasts)), lasts)
 }
 
 // heard takes in what the turn tells and returns what a person is told of it; empty: nothing.

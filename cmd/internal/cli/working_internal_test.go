@@ -46,3 +46,11 @@ func TestWorking(t *testing.T) {
 		t.Errorf("used %q", got)
 	}
 }
+
+func TestShortened(t *testing.T) {
+	for width, want := range map[int]string{-1: "pay 日本語", 10: "pay 日本語", 8: "pay 日…", 1: "…"} {
+		if got := shortened("pay 日本語", width); got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+	}
+}

@@ -52,6 +52,8 @@ type app struct {
 	// command is the name of the command, empty if none was found.
 	command string
 	remote  remoteFlags
+	// variables are the flags that were read from their variables.
+	variables []string
 	// gone says that the server went away while the command waited.
 	gone atomic.Bool
 }

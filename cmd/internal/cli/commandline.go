@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 // prepare reads what the command line leaves to the environment, and refuses what makes no
 // sense.
 func (a *app) prepare(cmd *cobra.Command, args []string) error {
-	if err := fromEnvironment(cmd.Flags()); err != nil {
+	if err := a.fromEnvironment(cmd, args); err != nil {
 		return err
 	}
 	if a.output != "text" && a.output != "json" {
@@ -37,36 +38,85 @@ func (a *app) prepare(cmd *cobra.Command, args []string) error {
 	return refuseUnnamed(cmd, args)
 }
 
-// variableOf is the variable that a flag is read from if it is not given; empty: none.
-// REPRISE_AUTH is a login itself, not the file with one, and REPRISE_TURN is what a tool
-// is told of the turn that it runs in.
+// unread are the flags that are not read from variables: REPRISE_AUTH is a login itself, not the
+// file with one, tools are given REPRISE_AGENT and REPRISE_TURN, and the others mean something of
+// their own, or too much, in each command.
+var unread = []string{"agent", "all", "auth", "help", "id", "turn", "version", "yes"}
+
+// apart are flags that exclude one another: each of the first with each of the second.
+var apart = [][2][]string{
+	{{"nats", "context", "system-creds", "system-context"}, {"data", "listen", "sync", "auth", "insecure"}},
+	{{"nats"}, {"context"}},
+	{{"tail"}, {"from", "turn"}},
+	{{"input"}, {"timer", "all"}},
+	{{"timer"}, {"all"}},
+	{{"in"}, {"at", "cron"}},
+	{{"cron"}, {"at", "deadline"}},
+	{{"quick"}, {"deep", "repair", "rate"}},
+	{{"models", "salvage", "quarantine", "accept-loss"}, {"quick", "deep", "repair", "rate"}},
+	{{"model"}, {"config"}},
+	{{"watch"}, {"output"}},
+}
+
+// exclude reports whether one of two flags is not given with the other.
+func exclude(one, other string) bool {
+	return slices.ContainsFunc(apart, func(p [2][]string) bool {
+		return slices.Contains(p[0], one) && slices.Contains(p[1], other) || slices.Contains(p[0], other) && slices.Contains(p[1], one)
+	})
+}
+
+// variableOf is the variable that a flag is read from if it is not given.
 func variableOf(flag string) string {
-	if slices.Contains([]string{"auth", "turn", "help", "version"}, flag) {
-		return ""
-	}
 	return "REPRISE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment sets flags that were not given from their variables. An empty one is none.
-func fromEnvironment(flags *pflag.FlagSet) (err error) {
-	flags.VisitAll(func(f *pflag.Flag) {
+// fromEnvironment sets flags from their variables, where neither they nor others that exclude
+// them are given. An empty variable is none.
+func (a *app) fromEnvironment(cmd *cobra.Command, args []string) (err error) {
+	var given []string
+	cmd.Flags().Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
+	if len(args) > 0 && strings.Contains(cmd.Use, "[AGENT]") { // its address says which
+		given = append(given, "tenant", "kind")
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := variableOf(f.Name)
-		if name == "" || f.Changed || err != nil {
+		value, excludes := os.Getenv(name), func(other string) bool { return exclude(f.Name, other) }
+		if err != nil || value == "" || f.Hidden || slices.Contains(unread, f.Name) || slices.Contains(given, f.Name) || slices.ContainsFunc(given, excludes) {
 			return
 		}
-		if value := os.Getenv(name); value != "" {
-			if wrong := flags.Set(f.Name, value); wrong != nil {
-				err = usage("%s: %v", name, flagError(nil, wrong))
-			}
+		if i := slices.IndexFunc(a.variables, excludes); i >= 0 {
+			err = usage("%s and %s exclude one another: set one of them", variableOf(a.variables[i]), name)
+		} else if wrong := cmd.Flags().Set(f.Name, value); wrong != nil {
+			err = usage("%s: %v", name, flagError(nil, wrong))
 		}
+		a.variables = append(a.variables, f.Name)
 	})
 	return err
 }
 
+// cause adds to a failure the variables that it may come from: each that gives a flag that it
+// names, or all of them where the command line makes no sense.
+func (a *app) cause(f *failure) {
+	var names []string
+	for _, flag := range a.variables {
+		name := variableOf(flag)
+		if !strings.Contains(f.what, name) && (f.code == exitUsage || regexp.MustCompile("--"+flag+"([^a-z-]|$)").MatchString(f.what+"\n"+f.do)) {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case len(names) == 0 || f.what == "":
+	case f.do == "":
+		f.do = "read from variables: " + strings.Join(names, ", ")
+	default:
+		f.do += " (read from variables: " + strings.Join(names, ", ") + ")"
+	}
+}
+
 // environmentHelp ends the help of each command.
 const environmentHelp = `{{if .HasAvailableFlags}}
-A flag that is not given is read from its variable, such as REPRISE_LOG_FORMAT for --log-format
-(all but --auth and --turn).
+A flag that is not given, nor another that excludes it, is read from its variable, such as
+REPRISE_LOG_FORMAT for --log-format (all but --agent, --all, --auth, --id, --turn and --yes).
 {{end}}`
 
 // explained has cmd and the commands below it explain arguments that do not fit.

@@ -88,6 +88,38 @@ func TestFlagsFromVariables(t *testing.T) {
 	}
 }
 
+func TestVariablesAndWhatExcludesThem(t *testing.T) {
+	for _, test := range []struct {
+		line, variables string
+		code            int
+		want            string // in what is said
+	}{
+		{"ls --nats nats://127.0.0.1:1", "REPRISE_DATA=/nowhere REPRISE_CONTEXT=none", exitFailed, "127.0.0.1:1"},
+		{"ls --data /nowhere", "REPRISE_NATS=nats://127.0.0.1:1", exitFailed, "/nowhere/address"},
+		{"serve --data /dev/null/x --config none", "REPRISE_NATS=nats://127.0.0.1:1", exitFailed, "none"},
+		{"ls", "REPRISE_NATS=nats://127.0.0.1:1 REPRISE_DATA=/nowhere", exitUsage, "REPRISE_DATA and REPRISE_NATS exclude one another"},
+		{"events a/b --turn t1 --data /nowhere", "REPRISE_TAIL=3", exitFailed, "/nowhere/address"},
+		{"cancel a/b --all --data /nowhere", "REPRISE_INPUT=i REPRISE_TIMER=t", exitFailed, "/nowhere/address"},
+		{"cancel a/b", "REPRISE_ALL=true", exitUsage, "name what to take back"},
+		{"effects a/b --data /nowhere", "REPRISE_TENANT=acme", exitFailed, "/nowhere/address"},
+		{"ask a/b hello --data /nowhere", "REPRISE_AT=2026-01-01 REPRISE_ID=x", exitFailed, "/nowhere/address"},
+		{"events a/b", "REPRISE_LIMIT=-1", exitUsage, "read from variables: REPRISE_LIMIT"},
+		{"ls", "REPRISE_DATA=/nowhere", exitFailed, "read from variables: REPRISE_DATA"},
+	} {
+		t.Run(test.line, func(t *testing.T) {
+			t.Setenv("NATS_URL", "")
+			for _, variable := range strings.Fields(test.variables) {
+				name, value, _ := strings.Cut(variable, "=")
+				t.Setenv(name, value)
+			}
+			code, _, errs := start(strings.Fields(test.line)...)
+			if code != test.code || !strings.Contains(errs, test.want) {
+				t.Errorf("with %s: exit code %d, %q, want %d and %q", test.variables, code, errs, test.code, test.want)
+			}
+		})
+	}
+}
+
 func TestMomentWithoutZone(t *testing.T) {
 	berlin := time.FixedZone("CET", 3600)
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, berlin)

@@ -80,7 +80,7 @@ func (a *app) completeFlag(cmd *cobra.Command, flag string, args []string, begun
 func (a *app) candidates(cmd *cobra.Command, name string, args []string, begun string) (found []string, how cobra.ShellCompDirective) {
 	how = cobra.ShellCompDirectiveNoFileComp
 	source := sources[name]
-	if source == nil || fromEnvironment(cmd.Flags()) != nil {
+	if source == nil || a.fromEnvironment(cmd, args) != nil {
 		return nil, how
 	}
 	a.remote.read(cmd)

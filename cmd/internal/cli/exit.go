@@ -60,6 +60,7 @@ func (a *app) report(err error) int {
 		return 0
 	}
 	f := a.failure(err)
+	a.cause(f)
 	if log := a.records(a.err); log != nil && f.what != "" {
 		log.Error(f.what, "do", f.do)
 		return f.code

@@ -247,8 +247,13 @@ const (
 // type and summary on one line, and below it, indented, what changed. Long
 // texts are cut visibly; nothing in them can steer a terminal.
 func (c Change) WriteText(w io.Writer) error {
+	return c.WriteTextAt(w, c.At.UTC().Format("2006-01-02 15:04:05.000"))
+}
+
+// WriteTextAt is WriteText with at for the time, such as that in another zone.
+func (c Change) WriteTextAt(w io.Writer, at string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%6d  %s  %-16s  %s\n", c.N, c.At.UTC().Format("2006-01-02 15:04:05.000"), Printable(c.Type, lineLimit), Printable(c.Summary, summaryLimit))
+	fmt.Fprintf(&b, "%6d  %s  %-16s  %s\n", c.N, at, Printable(c.Type, lineLimit), Printable(c.Summary, summaryLimit))
 	for _, part := range [...]struct {
 		prefix string
 		lines  []string

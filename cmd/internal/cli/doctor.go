@@ -232,7 +232,7 @@ func (a *app) findings(found []finding) {
 		if f.Status == "fail" || f.Status == "warn" {
 			status = a.red(a.out, status)
 		}
-		a.printf("%s  %-12s  %s\n", status, f.Check, projections.Printable(f.Detail, 0))
+		a.printf("%s  %-12s  %s\n", status, f.Check, a.timed(projections.Printable(f.Detail, 0)))
 	}
 }
 

@@ -91,7 +91,7 @@ func (a *app) eventLine(line json.RawMessage) string {
 	if ev.Person != nil {
 		who = "person=" + personText(ev.Person) + " "
 	}
-	n, at, kind := fmt.Sprintf("%6d  ", ev.N), a.moment(ev.At, "2006-01-02 15:04:05.000"), fmt.Sprintf("  %-18s ", projections.Printable(ev.Type, 64))
+	n, at, kind := fmt.Sprintf("%6d  ", ev.N), a.moment(ev.At, toMillisecond), fmt.Sprintf("  %-18s ", projections.Printable(ev.Type, 64))
 	place := fmt.Sprintf("%-5s %3s  ", projections.Printable(string(ev.Turn), 64), step)
 	text := who + projections.Printable(summary(ev.Data, "turn", "step"), 160)
 	return n + a.dim(a.out, at) + a.bold(a.out, kind) + place + a.fits(text, n+at+kind+place)

@@ -56,7 +56,7 @@ func (x *examination) finding(f doctor.Finding) {
 	if f.Repaired {
 		status = "done"
 	}
-	a.printf("%s  %-12s  %s%s\n", status, f.Check, place(f), projections.Printable(f.Detail, 0))
+	a.printf("%s  %-12s  %s%s\n", status, f.Check, place(f), a.timed(projections.Printable(f.Detail, 0)))
 	if f.Remedy != "" {
 		a.printf("%20s%s\n", "", projections.Printable(f.Remedy, 0))
 	}

@@ -55,7 +55,7 @@ func (a *app) turnText(t projections.TurnDetail) {
 		a.headline("", "continues turn %s", t.Continues)
 	}
 	for _, in := range t.Asked {
-		a.headline("input "+in.ID, "%s%s", in.At.UTC().Format(time.DateTime), by(in.Person))
+		a.headline("input "+in.ID, "%s%s", a.time(in.At), by(in.Person))
 		a.paragraph(projections.ContentText(in.Content))
 	}
 	output := (&projections.Output{Text: t.Output, Blob: t.OutputBlob}).String()

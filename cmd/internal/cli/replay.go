@@ -44,7 +44,7 @@ func (a *app) runReplay(ctx context.Context, agent string, q messages.Query) err
 		changes++
 		change := raw[projections.Change](line)
 		if !a.json() {
-			return true, change.WriteText(out)
+			return true, change.WriteTextAt(out, a.moment(change.At, toMillisecond))
 		}
 		b, err := json.Marshal(change)
 		if err == nil {

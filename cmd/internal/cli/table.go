@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -166,6 +167,22 @@ func (a *app) fields(rows [][2]string) {
 
 // time is a moment for a person: with its zone on a terminal, in UTC elsewhere.
 func (a *app) time(t time.Time) string { return a.moment(t, time.DateTime) }
+
+// toMillisecond is the layout of when an event was written.
+const toMillisecond = "2006-01-02 15:04:05.000"
+
+// inUTC are times in UTC in what a node says.
+var inUTC = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+
+// timed is what a node says, with its times as time has them.
+func (a *app) timed(text string) string {
+	return inUTC.ReplaceAllStringFunc(text, func(utc string) string {
+		if at, err := time.Parse(time.DateTime, utc); err == nil {
+			return a.time(at)
+		}
+		return utc
+	})
+}
 
 // moment is time in a layout of its own.
 func (a *app) moment(t time.Time, layout string) string {

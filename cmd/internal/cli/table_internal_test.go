@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,14 @@ func TestTimes(t *testing.T) {
 		if text != "2026-11-23 00:45:22" {
 			t.Errorf("%s without a terminal: %s", name, text)
 		}
+	}
+	const scrubbed = "each stream was read to its end on 2026-11-23 00:45:22 or later"
+	if got := a.timed(scrubbed); got != scrubbed {
+		t.Errorf("without a terminal: %s", got)
+	}
+	a.out, a.utc = &screen{file: os.Stdout}, true
+	if got := a.timed(scrubbed); !strings.HasSuffix(got, "2026-11-23 00:45:22 UTC or later") {
+		t.Errorf("on a terminal: %s", got)
 	}
 	a.out = &screen{file: nil}
 	if a.time(time.Time{}) != "" || a.age(time.Time{}) != "" {

@@ -103,7 +103,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 	root.SetErr(a.err)
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "form of the output: text or json")
 	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "times in UTC: what is shown on a terminal (elsewhere it is always), and what is written without a zone")
-	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "whole tables on a terminal, with times in place of ages; wider than it if need be")
+	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "on a terminal, do not cut texts to its width, and show times in place of ages")
 	root.PersistentFlags().BoolVar(&a.noPager, "no-pager", false, "do not show long output by $PAGER on a terminal")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run a node:"},

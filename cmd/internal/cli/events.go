@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -59,12 +60,14 @@ func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) err
 	defer stop()
 	out := bufio.NewWriterSize(a.out, 1<<16)
 	defer func() { _ = out.Flush() }()
-	events := 0
+	events, cut := 0, false
 	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
 		if events++; a.json() {
 			_, _ = out.Write(append(line, '\n'))
 		} else {
-			_, _ = fmt.Fprintln(out, a.eventLine(line))
+			text, short := a.eventLine(line)
+			cut = cut || short
+			_, _ = fmt.Fprintln(out, text)
 		}
 		if q.Follow {
 			return true, out.Flush()
@@ -77,34 +80,68 @@ func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) err
 	if err == nil && events == 0 {
 		return a.noneOf(agent, q)
 	}
+	if cut && out.Flush() == nil {
+		a.noteCut()
+	}
 	return err
 }
 
-// eventLine is an event in columns: number, time, type, step and data.
-func (a *app) eventLine(line json.RawMessage) string {
+// roomy is from which width on a terminal has place for milliseconds besides data.
+const roomy = 100
+
+// eventLine is an event in columns: number, time, type, step and data. It reports whether data
+// were cut to the width of the terminal.
+func (a *app) eventLine(line json.RawMessage) (text string, cut bool) {
 	ev := raw[projections.EventJSON](line)
 	step := ""
 	if ev.Step > 0 {
 		step = strconv.Itoa(ev.Step)
 	}
-	who := ""
-	if ev.Person != nil {
-		who = "person=" + personText(ev.Person) + " "
+	layout, width := toMillisecond, a.width()
+	if width > 0 && width < roomy {
+		layout = time.DateTime
 	}
-	n, at, kind := fmt.Sprintf("%6d  ", ev.N), a.moment(ev.At, toMillisecond), fmt.Sprintf("  %-18s ", projections.Printable(ev.Type, 64))
+	n, at, kind := fmt.Sprintf("%6d  ", ev.N), a.moment(ev.At, layout), fmt.Sprintf("  %-18s ", projections.Printable(ev.Type, 64))
 	place := fmt.Sprintf("%-5s %3s  ", projections.Printable(string(ev.Turn), 64), step)
-	text := who + projections.Printable(summary(ev.Data, "turn", "step"), 160)
-	return n + a.dim(a.out, at) + a.bold(a.out, kind) + place + a.fits(text, n+at+kind+place)
+	fields := fieldsOf(ev.Data, "turn", "step")
+	if width > 0 {
+		slices.SortStableFunc(fields, mostFirst)
+	}
+	data := projections.Printable(strings.Join(fields, " "), 160)
+	if ev.Person != nil {
+		data = strings.TrimSpace(data + " person=" + personText(ev.Person))
+	}
+	shown := a.fits(data, n+at+kind+place)
+	return n + a.dim(a.out, at) + a.bold(a.out, kind) + place + shown, shown != data
+}
+
+// sayMost are the names of the fields that say most, where there is not place for all.
+var sayMost = []string{"message", "reason", "tool", "content", "text", "output", "outcome", "items", "error"}
+
+// mostFirst orders fields: those that say most first.
+func mostFirst(one, other string) int {
+	place := func(field string) int {
+		name, _, _ := strings.Cut(field, "=")
+		if i := slices.Index(sayMost, name); i >= 0 {
+			return i
+		}
+		return len(sayMost)
+	}
+	return place(one) - place(other)
 }
 
 // summary is the fields of a JSON object as name=value, some left out. What is
 // no object is given as it is.
 func summary(data json.RawMessage, without ...string) string {
+	return strings.Join(fieldsOf(data, without...), " ")
+}
+
+// fieldsOf are the parts of a summary.
+func fieldsOf(data json.RawMessage, without ...string) (fields []string) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return string(data)
+		return []string{string(data)}
 	}
-	var fields []string
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
@@ -119,7 +156,7 @@ func summary(data json.RawMessage, without ...string) string {
 			fields = append(fields, field+"="+fieldText(value))
 		}
 	}
-	return strings.Join(fields, " ")
+	return fields
 }
 
 // hash is a SHA-256 in hex, of which a person needs the head alone.

@@ -44,13 +44,16 @@ func (a *app) listed(rows int, err error, none, some string) error {
 	return err
 }
 
-// columns prints rows of cells, the first of which is the head. On a terminal rows
-// are cut to its width, unless --wide is given.
+// columns prints rows of cells, the first of which is the head. On a terminal texts
+// are cut for rows to fit its width, unless --wide is given.
 func (a *app) columns(rows [][]string) {
 	if writeColumns(a.out, rows, a.width()) {
-		a.note("cut to the width of the terminal: --wide shows all")
+		a.noteCut()
 	}
 }
+
+// noteCut says how to see what was cut.
+func (a *app) noteCut() { a.note("texts are cut for the width of the terminal: --wide shows more") }
 
 // width is what lines are cut to; 0: they are not.
 func (a *app) width() int {
@@ -74,7 +77,7 @@ func (a *app) fits(text, before string) string {
 const gap = 2
 
 // writeColumns writes rows of cells in columns that are together no wider than width
-// if that is possible; 0: as wide as they are. The first row is the head. It reports whether
+// if cutting texts makes that possible; 0: as wide as they are. The first row is the head. It reports whether
 // something was cut.
 func writeColumns(w io.Writer, rows [][]string, width int) (cut bool) {
 	head := rows[0]
@@ -110,25 +113,26 @@ func writeColumns(w io.Writer, rows [][]string, width int) (cut bool) {
 	return cut
 }
 
-// prose are the columns that are cut first; stated are those that say how something is.
+// prose are the columns that are cut first; stated are those that say how something is, which
+// are cut next. All others are addresses, ids and names to be typed, numbers and times.
 var (
 	prose  = []string{"ANSWER", "ARGUMENTS", "HOST", "INPUTS", "KINDS", "OUTPUT", "PERSON", "QUESTION", "REASON", "SUBJECT", "TEXT", "VERSION", "WAITS FOR"}
 	stated = []string{"CODE", "LAST", "OUTCOME", "PHASE", "STATE"}
 )
 
 // narrow takes from the widest columns until they fit into width: first from those
-// of prose, then from all. No column becomes narrower than its head. It reports whether it
-// took something.
+// of prose, then from those that are stated. What is left is wider if it must be. No column
+// becomes narrower than its head. It reports whether it took something.
 func narrow(head []string, widths []int, width int) (cut bool) {
 	over := gap*(len(widths)-1) - width
 	for _, w := range widths {
 		over += w
 	}
-	for _, all := range []bool{false, true} {
+	for _, names := range [][]string{prose, stated} {
 		for ; over > 0; over-- {
 			widest := -1
 			for i, w := range widths {
-				cuts := w > max(8, runewidth.StringWidth(head[i])) && (all || slices.Contains(prose, head[i]))
+				cuts := w > max(8, runewidth.StringWidth(head[i])) && slices.Contains(names, head[i])
 				if cuts && (widest < 0 || w > widths[widest]) {
 					widest = i
 				}

@@ -26,12 +26,29 @@ team/t1/child-of-a-long-call-1  paused   {"名前":"日…   waiting
 	if writeColumns(&b, sampleRows, 80); b.String() != want {
 		t.Errorf("width 80:\n%s\nwant\n%s", b.String(), want)
 	}
-	for width := 60; width < 160; width++ {
+	for width := 72; width < 160; width++ {
 		b.Reset()
 		writeColumns(&b, sampleRows, width)
 		for line := range strings.Lines(b.String()) {
 			if w := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); w > width {
 				t.Errorf("width %d: a line of %d columns: %s", width, w, line)
+			}
+		}
+	}
+}
+
+// TestTableKeeps holds that what is typed next, times and numbers are never cut.
+func TestTableKeeps(t *testing.T) {
+	rows := [][]string{
+		{"AGENT", "TURN", "CALL", "TOOL", "ARGUMENTS", "SINCE", "EXPIRES"},
+		{"support/ticket-42", "t4", "call_10890b43423fd3494ace", "refund", `{"order":7,"customer":"Ann"}`, "2026-11-27 03:26:27 UTC", "never"},
+	}
+	for width := 1; width < 160; width++ {
+		var b bytes.Buffer
+		writeColumns(&b, rows, width)
+		for i, cell := range rows[1] {
+			if rows[0][i] != "ARGUMENTS" && !strings.Contains(b.String(), cell) {
+				t.Fatalf("width %d: %s is cut:\n%s", width, cell, b.String())
 			}
 		}
 	}

@@ -136,8 +136,9 @@ func (a *app) turns() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "turns AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "List an agent's turns, what was asked and how they ended",
-		Long: "List an agent's turns, what was asked and how they ended. `reprise turn AGENT TURN`\n" +
-			"shows one of them step by step.",
+		Long: "List an agent's turns, what was asked and how they ended. Questions and answers are\n" +
+			"shortened, with -o json to 400 bytes; `reprise turn AGENT TURN` shows a turn whole,\n" +
+			"step by step.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ofAll(cmd, nil, nil, nil); err != nil {
 				return err

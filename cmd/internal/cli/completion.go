@@ -79,7 +79,10 @@ func (a *app) completeFlag(cmd *cobra.Command, flag string, args []string, begun
 // nothing where the cluster does not.
 func (a *app) candidates(cmd *cobra.Command, name string, args []string, begun string) (found []string, how cobra.ShellCompDirective) {
 	how = cobra.ShellCompDirectiveNoFileComp
-	source := sources[name]
+	source := sources[cmd.Name()+" "+name]
+	if source == nil {
+		source = sources[name]
+	}
 	if source == nil || a.fromEnvironment(cmd, args) != nil {
 		return nil, how
 	}
@@ -109,18 +112,20 @@ func (a *app) candidates(cmd *cobra.Command, name string, args []string, begun s
 // before it, and begun its beginning.
 type source func(ctx context.Context, c *client.Client, args []string, begun string) iter.Seq2[string, string]
 
-// sources are those of arguments and flags, by name.
+// sources are those of arguments and flags, by name, with that of the command before it where
+// it means something else there.
 var sources = map[string]source{
-	"AGENT":   agentsAndKinds,
-	"CALL":    ofAgent(messages.Query{View: "approvals"}, func(p messages.Approval) (string, string) { return string(p.Call), callText(p.Tool, p.Arguments) }),
-	"NODE":    nodeNames,
-	"SEQ":     ofTenant(messages.Query{View: "dlq"}, func(l messages.DeadLetter) (string, string) { return strconv.FormatUint(l.Seq, 10), l.Reason }),
-	"TOOL":    ofAgent(messages.Query{View: "approvals", Remembered: true}, func(r messages.Remembered) (string, string) { return r.Tool, r.Decision }),
-	"TURN":    turnIDs,
-	"--kind":  kinds,
-	"--timer": ofAgent(messages.Query{View: "timers"}, func(t messages.Timer) (string, string) { return t.Timer, t.Text }),
-	"--tool":  ofTenant(messages.Query{View: "effects", Limit: mostSought}, func(e projections.Effect) (string, string) { return e.Tool, "" }),
-	"--turn":  turnIDs,
+	"AGENT":       agentsAndKinds,
+	"CALL":        ofAgent(messages.Query{View: "approvals"}, func(p messages.Approval) (string, string) { return string(p.Call), callText(p.Tool, p.Arguments) }),
+	"decide CALL": ofAgent(messages.Query{View: "effects", Outcome: string(projections.CallUnknown)}, func(e projections.Effect) (string, string) { return string(e.ID), callText(e.Tool, e.Arguments) }),
+	"NODE":        nodeNames,
+	"SEQ":         ofTenant(messages.Query{View: "dlq"}, func(l messages.DeadLetter) (string, string) { return strconv.FormatUint(l.Seq, 10), l.Reason }),
+	"TOOL":        ofAgent(messages.Query{View: "approvals", Remembered: true}, func(r messages.Remembered) (string, string) { return r.Tool, r.Decision }),
+	"TURN":        turnIDs,
+	"--kind":      kinds,
+	"--timer":     ofAgent(messages.Query{View: "timers"}, func(t messages.Timer) (string, string) { return t.Timer, t.Text }),
+	"--tool":      ofTenant(messages.Query{View: "effects", Limit: mostSought}, func(e projections.Effect) (string, string) { return e.Tool, "" }),
+	"--turn":      turnIDs,
 }
 
 // mostSought is how many lines of a list are looked through.

@@ -110,6 +110,10 @@ func TestPersonDecides(t *testing.T) {
 	w.run("ask", "careful/c", "and then?").exits(3, "queued behind turn", call)
 	w.run("show", "careful/c").exits(0, "paused", "waits for", call, "decide careful/c")
 	w.run("doctor").exits(0, "node")
+	w.run("__complete", "decide", "careful/c", "").exits(0, call)
+	if offered := w.run("__complete", "approve", "careful/c", "").exits(0).out; strings.Contains(offered, call) {
+		t.Errorf("approve offers %s", offered)
+	}
 	w.run("decide", "careful/c", call, "maybe").exits(2, "completed, failed or retry")
 	w.run("decide", "careful/c", "other", "failed").exits(1, "other")
 	w.run("decide", "careful/c", call, "completed", "--result", "it was paid", "--reason", "asked the bank").exits(0, "settled a call of turn")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -157,21 +158,31 @@ func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []st
 	}
 	defer done()
 	t := &turn{app: a, client: c, agent: agent, person: a.person()}
-	err = t.follow(within, in)
-	lost := a.gone.Load() || errors.Is(err, client.ErrLost)
+	return t.left(ctx, t.follow(within, in))
+}
+
+// left is why the turn was left, with what goes on all the same; ctx ends if the command is
+// stopped.
+func (t *turn) left(ctx context.Context, err error) error {
+	rest, lost := fmt.Sprintf("; turn %s of %s goes on", t.seen, t.agent), t.app.gone.Load() || errors.Is(err, client.ErrLost)
+	switch {
+	case t.seen != "":
+	case t.queued:
+		rest = fmt.Sprintf("; %s has accepted the input, which waits for its turn", t.agent)
+	default:
+		rest = fmt.Sprintf(" before %s was heard of; if it took the input, its turn goes on", t.agent)
+	}
 	switch {
 	case err == nil:
-	case t.seen == "" && lost:
-		err = fail(t.followIt()+" when a node is back", "%v before %s was heard of; if it took the input, its turn goes on", client.ErrLost, agent)
-	case t.seen == "" && ctx.Err() != nil:
-		err = stopped(t.followIt(), "stopped listening before %s was heard of; if it took the input, its turn goes on", agent)
-	case t.seen == "":
 	case lost:
-		err = fail(t.followIt()+" when a node is back", "%v; turn %s of %s goes on", client.ErrLost, t.seen, agent)
+		return fail(t.followIt()+" when a node is back", "%v%s", client.ErrLost, rest)
 	case ctx.Err() != nil:
-		err = stopped(t.followIt(), "stopped listening; turn %s of %s goes on", t.seen, agent)
-	case errors.Is(err, context.DeadlineExceeded):
-		err = fail(t.followIt(), "turn %s of %s did not end within %v; it goes on", t.seen, agent, a.remote.timeout)
+		return stopped(t.followIt(), "stopped listening%s", rest)
+	case !errors.Is(err, context.DeadlineExceeded) || t.seen == "" && !t.queued:
+	case t.seen == "":
+		return fail(t.followIt(), "the input did not get its turn of %s within %v; it is accepted and waits", t.agent, t.app.remote.timeout)
+	default:
+		return fail(t.followIt(), "turn %s of %s did not end within %v; it goes on", t.seen, t.agent, t.app.remote.timeout)
 	}
 	return err
 }

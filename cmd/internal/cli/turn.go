@@ -22,6 +22,8 @@ type turn struct {
 	person asker
 	// seen is the turn's id once it is known.
 	seen messages.TurnID
+	// queued reports whether the input is accepted and has no turn yet.
+	queued bool
 	// open says that the last line of text has no end yet.
 	open bool
 	// aborted says that the turn was.
@@ -101,9 +103,12 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 	}
 	switch ev.Type {
 	case messages.InputAccepted{}.EventType():
-		if how := raw[messages.InputAccepted](ev.Data).Disposition; how != messages.Started {
+		how := raw[messages.InputAccepted](ev.Data).Disposition
+		if t.queued = how == messages.Queued; how != messages.Started {
 			return t.behind(ctx, how)
 		}
+	case messages.InputRequeued{}.EventType():
+		t.seen, t.queued = "", true
 	case messages.InputCancelled{}.EventType():
 		return t.gone("cancelled", raw[messages.InputCancelled](ev.Data).Reason)
 	case messages.InputDropped{}.EventType():

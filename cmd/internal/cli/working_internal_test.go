@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"regexp"
 	"testing"
@@ -51,6 +52,28 @@ func TestShortened(t *testing.T) {
 	for width, want := range map[int]string{-1: "pay 日本語", 10: "pay 日本語", 8: "pay 日…", 1: "…"} {
 		if got := shortened("pay 日本語", width); got != want {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+	}
+}
+
+func TestLeft(t *testing.T) {
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	for want, test := range map[string]struct {
+		turn turn
+		ctx  context.Context
+		err  error
+	}{
+		"stopped listening before a/b was heard of; if it took the input, its turn goes on": {turn{}, stop, context.Canceled},
+		"stopped listening; a/b has accepted the input, which waits for its turn":           {turn{queued: true}, stop, context.Canceled},
+		"stopped listening; turn t4 of a/b goes on":                                         {turn{queued: true, seen: "t4"}, stop, context.Canceled},
+		"the input did not get its turn of a/b within 2s; it is accepted and waits":         {turn{queued: true}, t.Context(), context.DeadlineExceeded},
+		"turn t4 of a/b did not end within 2s; it goes on":                                  {turn{seen: "t4"}, t.Context(), context.DeadlineExceeded},
+		client.ErrLost.Error() + "; a/b has accepted the input, which waits for its turn":   {turn{queued: true}, t.Context(), client.ErrLost},
+	} {
+		test.turn.app, test.turn.agent = &app{remote: remoteFlags{timeout: 2 * time.Second}}, "a/b"
+		if got := test.turn.left(test.ctx, test.err); got.Error() != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

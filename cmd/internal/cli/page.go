@@ -106,21 +106,33 @@ func (a *app) watched(cmd *cobra.Command) {
 	}
 }
 
-// watch fills the screen with what run writes until Ctrl-C.
+// watch fills the screen with what run writes until Ctrl-C. When run has worked once, an error
+// is shown in the place of its output: a node may come back.
 func (a *app) watch(cmd *cobra.Command, run func() error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
 	cmd.SetContext(ctx)
-	out, errs := a.out, a.err
+	out, errs, wipe := a.out, a.err, "\x1b[H\x1b[2J"
+	if dumb() {
+		wipe = "\n"
+	}
+	worked := false
 	err := poll(ctx, watchEvery, func() (bool, error) {
 		var text bytes.Buffer
 		shown := &screen{&text, terminalOf(out)}
 		a.out, a.err = shown, shown
+		a.gone.Store(false)
 		err := run()
+		if err != nil && worked && ctx.Err() == nil {
+			text.Reset()
+			a.report(err)
+			err = nil
+		}
 		a.out, a.err = out, errs
 		if err == nil {
+			worked = true
 			_, height := terminalSize(out)
-			a.printf("\x1b[H\x1b[2J%s", firstLines(text.String(), height-1))
+			a.printf("%s%s", wipe, firstLines(text.String(), height-1))
 		}
 		return false, err
 	})

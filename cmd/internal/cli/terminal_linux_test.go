@@ -276,7 +276,7 @@ func TestAskStopped(t *testing.T) { // A41
 func TestListOnTerminal(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "TERM=xterm", "PAGER=sed s/^/paged:/")
-	w.dev()
+	node := w.dev()
 	w.run("ask", "assistant/main", "hello").exits(0)
 	for w.run("ls", "-o", "json").exits(0).out == "" { // the list follows the log
 		if t.Context().Err() != nil {
@@ -295,6 +295,10 @@ func TestListOnTerminal(t *testing.T) {
 	for range 2 {
 		watched.sees("\x1b[H\x1b[2JAGENT")
 	}
+	node.end(syscall.SIGTERM)
+	watched.sees("\x1b[H\x1b[2Jreprise: ")
+	w.dev()
+	watched.sees("\x1b[H\x1b[2JAGENT")
 	watched.types("\x03")
 	watched.exits(0)
 	if strings.Contains(paged.said+plain.said+watched.said, "paged:AGENT") {

@@ -174,7 +174,10 @@ func (t *typed) Read(p []byte) (int, error) {
 	for len(t.ready) == 0 {
 		buffer := make([]byte, 4096)
 		n, err := t.from.Read(buffer)
-		if t.raw = append(t.raw, buffer[:n]...); n > 0 {
+		switch t.raw = append(t.raw, buffer[:n]...); {
+		case t.pasting && string(buffer[:n]) == ctrlC: // a key alone: the paste has no end
+			t.raw, t.pasting, t.ready = nil, false, []byte(toEndAndClear)
+		case n > 0:
 			t.understand()
 		}
 		if err != nil && len(t.ready) == 0 {

@@ -32,7 +32,7 @@ func TestTyped(t *testing.T) {
 		"日本語\r":           {"日本語\r", "日本語"},
 		"\x1b[A\x1b[3~\r": {"\x1b[A\x1b[3~\r", ""},
 		"see \x1b[200~a\r\n\tb\rc\n\n\x1b[201~!\r":  {"see a␤␉b␤c!\r", "see a\n\tb\nc!"},
-		"\x1b[200~\x1b[31mred\x03\x1b[201~\r":       {"[31mred\r", "[31mred"},
+		"\x1b[200~\x1b[31mred\x07\x1b[201~\r":       {"[31mred\r", "[31mred"},
 		"a\x1b\rb\r":                                {"a␤b\r", "a\nb"},
 		"wrong\x03":                                 {"wrong\x05\x15", ""},
 		"why: \x1b[200~" + long + "\x1b[201~ and\r": {"why: [paste 1, 100 lines] and\r", "why: " + strings.TrimSuffix(long, "\n") + " and"},
@@ -48,6 +48,14 @@ func TestTyped(t *testing.T) {
 				t.Errorf("%q: the input is %q, want %q", in, typed.whole(line), want[1])
 			}
 		}
+	}
+}
+
+// TestPasteWithoutEnd holds that Ctrl-C ends a paste whose end does not come.
+func TestPasteWithoutEnd(t *testing.T) {
+	typed := &typed{from: io.MultiReader(strings.NewReader("a\x1b[200~lost"), strings.NewReader("\x03"), strings.NewReader("b\r"))}
+	if got, err := io.ReadAll(typed); err != nil || string(got) != "a"+toEndAndClear+"b\r" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

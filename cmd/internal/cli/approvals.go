@@ -40,7 +40,11 @@ later calls.`,
 			if remembered {
 				return a.runRemembered(cmd.Context(), args[0], q.At)
 			}
-			if err := a.runApprovals(a.agentOrTenant(cmd.Context(), tenant, args, q)); err != nil || len(args) == 0 || q.At != 0 {
+			none := "no call waits for approval"
+			if q.Kind != "" || q.Tool != "" || len(q.Where) > 0 || !q.Since.IsZero() || !q.Until.IsZero() {
+				none = "no such call waits for approval; others may"
+			}
+			if err := a.runApprovals(a.agentOrTenant(cmd.Context(), tenant, args, q), none); err != nil || len(args) == 0 || q.At != 0 {
 				return err
 			}
 			return a.tellMore(cmd.Context(), args[0])
@@ -56,8 +60,8 @@ later calls.`,
 	return a.connects(cmd, defaultTimeout)
 }
 
-// runApprovals prints the calls that lines gives.
-func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) error {
+// runApprovals prints the calls that lines gives, or none if there are none.
+func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error, none string) error {
 	rows, err := a.table("AGENT\tTURN\tCALL\tTOOL\tARGUMENTS\tSINCE\tEXPIRES", lines, func(line json.RawMessage) string {
 		p := raw[messages.Approval](line)
 		arguments, expires := projections.Printable(p.Arguments, 160), "never"
@@ -70,7 +74,7 @@ func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) e
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Agent, projections.Printable(string(p.Turn), 64),
 			projections.Printable(string(p.Call), 0), projections.Printable(p.Tool, 64), arguments, a.age(p.At), expires)
 	})
-	return a.listed(rows, err, "no call waits for approval",
+	return a.listed(rows, err, none,
 		fmt.Sprintf("`%s approve AGENT CALL --turn TURN` lets one run, `%s deny AGENT CALL --turn TURN` does not", a.started, a.started))
 }
 

@@ -37,6 +37,7 @@ func TestCommandLineMistakes(t *testing.T) {
 func TestCompletionOfWords(t *testing.T) {
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // nothing answers there
 	for line, want := range map[string]string{
+		"ls -o ":              "text\njson\n:4\n",
 		"ls --phase ":         "idle\nrunning\npaused\ndeleted\n:4\n",
 		"decide a/b c ":       "completed\nfailed\nretry\n:4\n",
 		"serve --sync ":       "always\nrelaxed\n:4\n",

@@ -41,13 +41,15 @@ func (a *app) completed(cmd *cobra.Command) {
 	if arguments(cmd.Use) != nil || !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = a.completeArgument
 	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	completes := func(f *pflag.Flag) {
 		if !slices.Contains(files, f.Name) && f.Value.Type() != "bool" {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 				return a.completeFlag(cmd, f.Name, args, begun)
 			})
 		}
-	})
+	}
+	cmd.Flags().VisitAll(completes)
+	cmd.PersistentFlags().VisitAll(completes)
 	for _, below := range cmd.Commands() {
 		a.completed(below)
 	}
@@ -102,7 +104,7 @@ func (a *app) candidates(cmd *cobra.Command, name string, args []string, begun s
 		}
 		found = append(found, word)
 	}
-	if !slices.ContainsFunc(found, func(word string) bool { return !strings.HasSuffix(word, "/") }) {
+	if slices.ContainsFunc(found, func(word string) bool { return strings.HasSuffix(word, "/") }) {
 		how |= cobra.ShellCompDirectiveNoSpace // a kind, behind which a key is written
 	}
 	return found, how

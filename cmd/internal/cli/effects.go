@@ -63,10 +63,10 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 		}
 		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, a.age(e.At), projections.Printable(e.Tool, 64), arguments, outcomeText(e), outputText(e))
 	})
-	if err == nil && rows == 0 && !a.json() {
-		a.note("no such calls")
+	if err == nil && rows == 0 && q.Turn != "" { // a turn that is not there is an error, as elsewhere
+		err = a.agentLines(ctx, args[0], messages.Query{View: "turn", Turn: q.Turn, At: q.At}, func(json.RawMessage) error { return nil })
 	}
-	return err
+	return a.listed(rows, err, "no such calls", "")
 }
 
 // outcomeText is what became of a call, and who decided about it.

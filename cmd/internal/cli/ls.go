@@ -62,7 +62,11 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64),
 			projections.Printable(last, 64), waiting, row.Events, a.age(row.Updated))
 	})
-	none := fmt.Sprintf("no agents in the tenant %s; the first input to one makes it: `%s ask KIND/KEY TEXT`, where KIND is one that `%s nodes` lists", tenant, a.started, a.started)
+	of := ""
+	if tenant != messages.DefaultTenant {
+		of = tenant + "/"
+	}
+	none := fmt.Sprintf("no agents in the tenant %s; the first input to one makes it: `%s ask %sKIND/KEY TEXT`, where KIND is one that `%s nodes` lists", tenant, a.started, of, a.started)
 	if q.Kind != "" || q.Phase != "" || q.Last != "" || !q.Since.IsZero() {
 		none = fmt.Sprintf("no such agents: `%s ls` lists all of the default tenant, --tenant others", a.started)
 	}

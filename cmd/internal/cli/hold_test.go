@@ -161,6 +161,12 @@ func TestTimeout(t *testing.T) {
 		late = w.run(bounded...)
 	}
 	late.exits(1, "did not end within 2s; it goes on", "events worker/slow --follow")
+	behind := []string{"ask", "--id", "behind", "--timeout", "2s", "worker/slow", "hello"}
+	late = w.run(behind...)
+	for strings.Contains(late.err, "no answer within --timeout") || strings.Contains(late.err, "no NATS server answers") {
+		late = w.run(behind...)
+	}
+	late.exits(1, "did not get its turn of worker/slow within 2s; it is accepted and waits")
 	w.release()
 	asking().exits(0)
 

@@ -116,7 +116,8 @@ func lookTurn(t *testing.T, w *world) {
 	for _, view := range []string{"events", "history", "replay"} {
 		w.run(view, "assistant/main", "--turn", "t5").exits(1, `nothing of turn "t5"`)
 	}
-	w.run("effects", "assistant/main", "--turn", "t5").exits(0, "no such calls")
+	w.run("effects", "assistant/main", "--turn", "t5").exits(1, "has no turn t5")
+	w.run("effects", "assistant/main", "--turn", "t4", "--tool", "other").exits(0, "no such calls")
 	w.run("effects", "--turn", "t5").exits(2, "name the agent")
 	w.run("events", "assistant/main", "--tail", "0").exits(2, "must be positive")
 	w.run("events", "assistant/main", "--tail", "1", "--from", "2").exits(2, "from", "tail")

@@ -80,8 +80,8 @@ func Purge(nc *nats.Conn) (func(ctx context.Context, stream string) error, error
 const QuietRounds = quietRounds
 
 // ReadOn has a follower of a partition, which was given all up to at and passed over what
-// follows up to passed a while ago, read once. It returns the sequences that it is given, and
-// where it is then.
+// follows up to passed a while ago, read until it has come to the end. It returns the sequences
+// that it is given, and where it is then.
 func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint64) (given []uint64, atThen, passedThen uint64, err error) {
 	f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
 	f.at, f.passed, f.jumped = at, passed, time.Now().Add(-settleEvery)
@@ -89,7 +89,11 @@ func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint6
 	f.giveOwn = f.ownOf(p, nil)
 	r := reader{follower: f, quiet: quietRounds, goal: passed}
 	defer r.close()
-	_, _, err = r.read(ctx)
+	for range quietRounds + 2 {
+		if _, _, err = r.read(ctx); err != nil || r.passed >= r.goal {
+			break
+		}
+	}
 	return given, r.at, r.passed, err
 }
 

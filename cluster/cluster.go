@@ -237,7 +237,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openIndex, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.openScrub, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openIndex, n.openHost, n.openOwner, n.openGateway, n.join, n.openDoors, n.openControl, n.openRetention, n.openScrub, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -272,13 +272,21 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 	return nil
 }
 
+// peers returns what endpoints know of the other nodes.
+func (n *Node) peers() gateway.Nodes {
+	return gateway.Nodes{
+		Self: n.id, OwnerOf: n.ownerOf, Router: n.host.router,
+		Hosts: func(p messages.Partition) bool { return n.host.hosted(p) != nil },
+		Alive: func(node string) bool { return n.ownership.Alive(node) },
+	}
+}
+
+// openHost makes the actor system, and what commits and commands go through.
 func (n *Node) openHost(ctx context.Context) error {
-	agents := n.agents
 	n.host = newHost(n.doors, n.subjects, n.cfg.Logger)
 	n.onClose(n.host.stop)
 	router := n.host.router
-	nodes := gateway.Nodes{Self: n.id, OwnerOf: n.ownerOf, Hosts: func(p messages.Partition) bool { return n.host.hosted(p) != nil }, Router: router, Alive: func(node string) bool { return n.ownership.Alive(node) }}
-	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced, nodes)
+	hub := gateway.NewHub(n.doors, n.subjects, n.agents, n.cfg.Logger, n.fenced, n.peers())
 	router.local, router.owner = hub, n.ownerOf
 	err := router.open()
 	if err != nil {
@@ -304,8 +312,14 @@ func (n *Node) openHost(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { rt.Watch(watching) })
 	n.onClose(func() { stop(); watch.Wait() })
+	return nil
+}
+
+// openOwner makes what owning a partition takes. Nothing is owned before the node has joined.
+func (n *Node) openOwner(ctx context.Context) (err error) {
+	rt, router := n.host.runtime, n.host.router
 	inputs := inbox.Config{
-		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
+		Conn: n.doors, Subjects: n.subjects, Told: n.hub.Told, Logger: n.cfg.Logger,
 		Serves: func(kind string) bool { return rt.Serves(kind) == nil }, KnownElsewhere: n.kinds.expected,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
 			answer, err := n.host.ask(ctx, d.Agent, d)
@@ -319,27 +333,32 @@ func (n *Node) openHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, inbox: n.inbox, agents: agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
+	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, inbox: n.inbox, agents: n.agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); n.hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.ownership = ownership.New(ownership.Config{
 		JetStream: n.js, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Owner: n.owner, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,
 		Self: ownership.Info{ID: n.id, Host: n.Name(), Version: n.cfg.Version, Started: n.started, Kinds: rt.Kinds()},
 	})
 	router.trusted, router.there, router.steady = n.ownership.Trusted, n.ownership.There, n.ownership.Steady
+	return nil
+}
+
+// openGateway makes the endpoints. They receive nothing yet.
+func (n *Node) openGateway(context.Context) error {
 	n.retention, n.scrubber = n.newRetention(), n.newScrubber()
 	n.gateway = gateway.New(gateway.Config{
-		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
-		Deliver: router.deliver, Whole: n.integrity.wholeNow,
-		Agents:  agents,
+		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Hub: n.hub, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
+		Deliver: n.host.router.deliver, Whole: n.integrity.wholeNow,
+		Agents:  n.agents,
 		Index:   n.index,
-		Nodes:   nodes,
+		Nodes:   n.peers(),
 		Cluster: standing{n},
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(n.log), actors.CheckSnapshots(n.log), n.index.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
+			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, n.agents) },
 		}.Find, Scrubbed: n.scrubber.progress, Encrypted: n.Encrypted(),
 	})
 	return nil

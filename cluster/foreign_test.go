@@ -192,7 +192,7 @@ func (f *foreign) keepAlive() {
 	}
 }
 
-// The caller that stops loses its stream, and the turn goes on.
+// The caller that stops loses its stream, and the turn continues.
 func (f *foreign) cancel() {
 	f.t.Helper()
 	s := f.it.Prompt(f.key("c"), "leave", within)

@@ -328,7 +328,7 @@ func TestSentAgain(t *testing.T) { // A3
 			}
 			answered <- err
 		}()
-		eventually(ctx, t, func() error { // nobody is there
+		eventually(ctx, t, func() error { // no node owns it yet
 			if h.router.repeated.Load() < 2 {
 				return errors.New("it was not sent again")
 			}
@@ -406,7 +406,7 @@ func TestGivenUpIsUnowned(t *testing.T) { // A4
 	}
 }
 
-// Commands wait for all those before them, whoever gives up in between.
+// Commands wait for all those before them, also when one between gives up.
 func TestOrder(t *testing.T) { // A7
 	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
 	var o order

@@ -12,29 +12,29 @@ import (
 // is ready. Safe for concurrent use.
 type order struct {
 	mu   sync.Mutex
-	last map[messages.AgentID]*place
+	last map[messages.AgentID]*queued
 }
 
-// place is a command's place in the order.
-type place struct {
-	before *place // nil: none is
+// queued is a command in the order.
+type queued struct {
+	before *queued // nil: none is
 	done   chan struct{}
 }
 
-// join returns a place behind all commands for the agent.
-func (o *order) join(a messages.AgentID) *place {
+// join queues a command behind all others for the agent.
+func (o *order) join(a messages.AgentID) *queued {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.last == nil {
-		o.last = make(map[messages.AgentID]*place)
+		o.last = make(map[messages.AgentID]*queued)
 	}
-	mine := &place{before: o.last[a], done: make(chan struct{})}
+	mine := &queued{before: o.last[a], done: make(chan struct{})}
 	o.last[a] = mine
 	return mine
 }
 
 // wait waits until all commands before are done.
-func (p *place) wait(ctx context.Context) error {
+func (p *queued) wait(ctx context.Context) error {
 	for b := p.before; b != nil; b = b.before {
 		select {
 		case <-b.done:
@@ -46,8 +46,8 @@ func (p *place) wait(ctx context.Context) error {
 	return nil
 }
 
-// leave ends a command's place.
-func (o *order) leave(a messages.AgentID, mine *place) {
+// leave removes a command that was answered, or given up.
+func (o *order) leave(a messages.AgentID, mine *queued) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	close(mine.done)
@@ -62,7 +62,7 @@ func (o *order) leave(a messages.AgentID, mine *place) {
 	}
 }
 
-func (p *place) isDone() bool {
+func (p *queued) isDone() bool {
 	select {
 	case <-p.done:
 		return true

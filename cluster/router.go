@@ -73,8 +73,8 @@ const (
 	mostAnsweredIn = 8 * time.Second
 )
 
-// The addresses of the processes that stand for whoever waits for an agent's answer: on this node,
-// or on the one that has sent the command.
+// The addresses of the processes that receive answers: for this node, or for the one that has sent
+// the command.
 const (
 	here      = "here"
 	elsewhere = "elsewhere"
@@ -203,7 +203,7 @@ func (r *router) isNewest(p int, epoch messages.Epoch) bool {
 	}
 }
 
-// deliver gives a command of an endpoint its place in the order of those for its agent, and returns a
+// deliver queues a command of an endpoint behind those for its agent, and returns a
 // function that sends it and waits for the answer: as long as its ctx lasts, and for routeFor at
 // most; an input is not sent again after its own deadline. It must be called. What a node reads
 // after it was frozen, or cut off, may have waited since then, so the time counts from when the node was
@@ -459,7 +459,7 @@ func (r *router) publishResponse(reply string, res *response) {
 // answers is the process behind the sender of a command.
 type answers struct{ r *router }
 
-// SendUserMessage hands an answer to who waits for it on this node, or sends it to the
+// SendUserMessage hands over an answer that is waited for on this node, or sends it to the
 // node that has sent the command. A node that is not trusted any more answers nothing but that it is to be
 // sent again.
 func (a answers) SendUserMessage(pid *actor.PID, m any) {

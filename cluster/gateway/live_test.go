@@ -318,8 +318,8 @@ func TestPagesOfTwoNodes(t *testing.T) {
 	}
 }
 
-// The end of a reply goes into a broken connection: an attentive caller, to whom no
-// later number tells of it, is told when that is back.
+// The end of a reply is lost with its connection: a caller whose messages are numbered, to which no
+// later number shows that, receives the count when the connection is back.
 func TestTheEndIsLost(t *testing.T) {
 	h := newHouse(t, nil)
 	way := h.barred("n1")

@@ -84,8 +84,8 @@ func (l *streams) moved(p messages.Partition, hosted bool) {
 	l.ended = slices.DeleteFunc(l.ended, func(s *streamed) bool { return s.agent.Partition() == p })
 }
 
-// endLost ends the streams of endpoints that are gone. Their callers would wait for ever: a stream of the
-// agent protocol has no other sign of that than silence. A node that is cut off knows of no other, and ends none.
+// endLost ends the streams of endpoints that are gone. Their callers would wait without an end: a stream of the
+// agent protocol shows that only by silence. A node that is cut off knows of no other, and ends none.
 func (h *Hub) endLost(now time.Time) {
 	for _, s := range h.lostStreams(now) {
 		go h.endStream(s)

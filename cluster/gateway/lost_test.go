@@ -42,7 +42,7 @@ func (m *members) owner(messages.Partition) string {
 	return "n1"
 }
 
-// alone returns a hub of node n1, which has all agents, beside a node that members tells of.
+// alone returns a hub of node n1, which hosts all agents, beside the node that m is about.
 func (h *house) alone(m *members) *Hub {
 	return NewHub(h.g.Conn, messages.Subjects{}, new(projections.Agents), slog.New(slog.DiscardHandler), func(messages.AgentID, messages.Epoch) {},
 		Nodes{Self: "n1", OwnerOf: m.owner, Hosts: func(messages.Partition) bool { return true }, Alive: m.alive})

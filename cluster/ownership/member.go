@@ -84,7 +84,7 @@ func (o *Ownership) Trusted() bool {
 // There returns when what this node reads now was sent at the earliest: when its newest
 // heartbeat succeeded or, for a while after one that came late, the one before that,
 // because what was held up meanwhile is still being read. It is by the wall clock, which
-// goes on while the machine is suspended.
+// runs while the machine is suspended.
 func (o *Ownership) There() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

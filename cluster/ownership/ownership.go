@@ -16,8 +16,8 @@
 //     a server that was restarted and forgot all of them, one that elects a leader, and a
 //     watch that shows nothing each give the others TTL to come back.
 //   - The trust window: a member trusts its own membership from the start of its newest
-//     heartbeat until a heartbeat before others give it up, by the clock that goes on while
-//     the process is stopped and by the wall clock, which goes on while the machine is. A
+//     heartbeat until a heartbeat before others give it up, by the clock that runs while
+//     the process is stopped and by the wall clock, which runs while the machine is. A
 //     member whose key was removed learns it at its next heartbeat.
 //   - When trust comes back, or the key had to be made again, another incarnation begins. It
 //     is trusted once all leases were read again and nothing acts here any more where another

@@ -104,12 +104,11 @@ func refused(err error) bool {
 // The server's error codes that decide something.
 const (
 	codeWrongSequence     jetstream.ErrorCode = 10071
-	codeSubjectFull       jetstream.ErrorCode = 10077
 	codeWrongSequenceBusy jetstream.ErrorCode = 10164 // the same, or an earlier message is in hand
 	codeMessageTooLarge   jetstream.ErrorCode = 10054
 	codeHeaderTooLarge    jetstream.ErrorCode = 10097
 	codeNoMessage         jetstream.ErrorCode = 10037
-	codeStoreFailed       jetstream.ErrorCode = 10077 // a limit is reached, or the disk failed
+	codeStoreFailed       jetstream.ErrorCode = 10077 // a limit is reached, of the subject or the stream, or the disk failed
 	codePurgeFailed       jetstream.ErrorCode = 10051
 )
 

@@ -41,7 +41,7 @@ func (l *Log) PutDefinition(ctx context.Context, definition []byte) (messages.Di
 			return hash, nil
 		}
 		err = fmt.Errorf("store definition %s: %w", hash, refusal)
-		if api := (*jetstream.APIError)(nil); errors.As(refusal, &api) && api.ErrorCode == codeSubjectFull {
+		if api := (*jetstream.APIError)(nil); errors.As(refusal, &api) && api.ErrorCode == codeStoreFailed {
 			err = fmt.Errorf("store definition %s: stream %s has it and cannot read it, for its file is damaged: stop the server and, if it is a node's own, run `reprise doctor --data DIR --quarantine`; else restore a backup", hash, stream)
 		}
 		if !conflicting(refusal) { // else that of another node is in hand, and may yet fail

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -389,6 +390,47 @@ func TestOwnerAnswers(t *testing.T) {
 	}
 	if res, err := ask(&request{Last: []string{a.Full()}}); err != nil || len(res.Last) != 1 || res.Last[0] < answer.N {
 		t.Errorf("%+v, %v; the answer was %+v", res, err, answer)
+	}
+}
+
+// newest answers what is asked for the newest events.
+type newest messages.EventNumber
+
+func (n newest) Last(agents []messages.AgentID) []messages.EventNumber {
+	return slices.Repeat([]messages.EventNumber{messages.EventNumber(n)}, len(agents))
+}
+
+func (newest) Delta(actors.Delta) {}
+
+// An owner that is not trusted answers nothing: another node may own the partition.
+func TestUntrustedOwnerIsSilent(t *testing.T) {
+	nc := connected(t)
+	h := newHost(nc, messages.Subjects{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(h.stop)
+	asked := make(chan bool, 2)
+	trusted := []bool{false, true}
+	h.router.local, h.router.trusted = newest(7), func() bool {
+		is := trusted[0]
+		trusted = trusted[1:]
+		asked <- is
+		return is
+	}
+	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
+	if err := h.openDamaged(a.Partition(), 1, messages.Refuse(messages.Damaged, "it is damaged")); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := nc.SubscribeSync("answers.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"answers.untrusted", "answers.trusted"} {
+		if err := h.router.publish(a.Partition(), to, &request{Last: []string{a.Full()}}); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+	}
+	if msg, err := answers.NextMsg(time.Minute); err != nil || msg.Subject != "answers.trusted" {
+		t.Errorf("%+v, %v", msg, err)
 	}
 }
 

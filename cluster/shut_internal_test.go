@@ -13,10 +13,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A partition that is given up stops although its actor is within a message, as one that waits
-// for its log is: what it does is cut off first.
-func TestShutCutsOff(t *testing.T) {
-	var said bytes.Buffer
+// connected returns a connection to a server of its own.
+func connected(t *testing.T) *nats.Conn {
+	t.Helper()
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -27,6 +26,14 @@ func TestShutCutsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
+	return nc
+}
+
+// A partition that is given up stops although its actor is within a message, as one that waits
+// for its log is: what it does is cut off first.
+func TestShutCutsOff(t *testing.T) {
+	var said bytes.Buffer
+	nc := connected(t)
 	h := newHost(nc, messages.Subjects{}, slog.New(slog.NewTextHandler(&said, nil)))
 	t.Cleanup(h.stop)
 	waits, cut := make(chan struct{}), make(chan struct{})

@@ -17,7 +17,6 @@ func callText(tool, arguments string) string { return tool + "(" + arguments + "
 func (a *app) approvals() *cobra.Command {
 	var tenant string
 	var remembered bool
-	var at uint64
 	q := messages.Query{View: "approvals"}
 	cmd := &cobra.Command{
 		Use: "approvals [AGENT]", GroupID: groupDecide, Args: cobra.MaximumNArgs(1),
@@ -36,7 +35,6 @@ later calls.`,
 			if err := ofAll(cmd, args, []string{"kind", "tool", "where", "since", "until", "limit"}, []string{"at"}); err != nil {
 				return err
 			}
-			q.At = messages.EventNumber(at)
 			if remembered {
 				return a.runRemembered(cmd.Context(), args[0], q.At)
 			}
@@ -44,7 +42,7 @@ later calls.`,
 			if q.Kind != "" || q.Tool != "" || len(q.Where) > 0 || !q.Since.IsZero() || !q.Until.IsZero() {
 				none = "no such call waits for approval; others may"
 			}
-			if err := a.runApprovals(a.agentOrTenant(cmd.Context(), tenant, args, q), none); err != nil || len(args) == 0 || q.At != 0 {
+			if err := a.runApprovals(a.ofAgentOrTenant(cmd.Context(), tenant, args, q), none); err != nil || len(args) == 0 || q.At != 0 {
 				return err
 			}
 			return a.tellMore(cmd.Context(), args[0])
@@ -54,16 +52,15 @@ later calls.`,
 	kindFlag(cmd, &q)
 	callFlags(cmd, &q)
 	limitFlag(cmd, &q)
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	cmd.Flags().BoolVar(&remembered, "remembered", false, "list the decisions that hold for later calls of an agent")
 	cmd.AddCommand(a.forget())
 	return a.connects(cmd, defaultTimeout)
 }
 
-// runApprovals prints the calls that lines gives, or none if there are none.
-func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error, none string) error {
-	rows, err := a.table("AGENT\tTURN\tCALL\tTOOL\tARGUMENTS\tSINCE\tEXPIRES", lines, func(line json.RawMessage) string {
-		p := raw[messages.Approval](line)
+// runApprovals prints calls that wait, or none if there are none.
+func (a *app) runApprovals(calls view, none string) error {
+	rows, err := table(a, "AGENT\tTURN\tCALL\tTOOL\tARGUMENTS\tSINCE\tEXPIRES", calls, func(p messages.Approval) string {
 		arguments, expires := projections.Printable(p.Arguments, 160), "never"
 		if p.Flagged != "" {
 			arguments += " (as " + projections.Printable(string(p.Flagged), 64) + " before)"
@@ -80,7 +77,7 @@ func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error, n
 
 // tellMore says that more waits below an agent than it lists.
 func (a *app) tellMore(ctx context.Context, agent string) error {
-	return a.agentLines(ctx, agent, messages.Query{View: "show"}, func(line json.RawMessage) error {
+	return a.ofAgent(ctx, agent, messages.Query{View: "show"})(func(line json.RawMessage) error {
 		if raw[projections.AgentStatus](line).WaitingMore {
 			a.note("%s", a.moreWaits())
 		}
@@ -94,10 +91,8 @@ func (a *app) moreWaits() string {
 
 // runRemembered prints the decisions that hold for later calls of an agent.
 func (a *app) runRemembered(ctx context.Context, agent string, at messages.EventNumber) error {
-	rows, err := a.table("TOOL\tDECISION\tSINCE\tPERSON\tREASON", func(each func(json.RawMessage) error) error {
-		return a.agentLines(ctx, agent, messages.Query{View: "approvals", Remembered: true, At: at}, each)
-	}, func(line json.RawMessage) string {
-		r := raw[messages.Remembered](line)
+	decisions := a.ofAgent(ctx, agent, messages.Query{View: "approvals", Remembered: true, At: at})
+	rows, err := table(a, "TOOL\tDECISION\tSINCE\tPERSON\tREASON", decisions, func(r messages.Remembered) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),
 			a.time(r.At), personText(r.Person), projections.Printable(r.Reason, 160))
 	})

@@ -126,7 +126,9 @@ func (c *chat) line(ctx context.Context, line string) (quit bool, err error) {
 			return c.app.runHistory(ctx, c.agent, messages.Query{View: "history"})
 		})
 	case "/state":
-		return false, c.look(ctx, func(ctx context.Context) error { return c.app.runState(ctx, c.agent, 0) })
+		return false, c.look(ctx, func(ctx context.Context) error {
+			return c.app.runState(ctx, c.agent, messages.Query{View: "state"})
+		})
 	case "/interrupt":
 		return false, c.look(ctx, c.interrupt)
 	}

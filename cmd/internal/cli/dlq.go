@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,10 +44,8 @@ func (a *app) dlq() *cobra.Command {
 }
 
 func (a *app) runLetters(ctx context.Context, tenant string) error {
-	rows, err := a.table("SEQ\tRECEIVED\tCODE\tSUBJECT\tREASON", func(each func(json.RawMessage) error) error {
-		return a.tenantLines(ctx, tenant, messages.Query{View: "dlq"}, each)
-	}, func(line json.RawMessage) string {
-		l := raw[messages.DeadLetter](line)
+	letters := a.ofTenant(ctx, tenant, messages.Query{View: "dlq"})
+	rows, err := table(a, "SEQ\tRECEIVED\tCODE\tSUBJECT\tREASON", letters, func(l messages.DeadLetter) string {
 		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", l.Seq, a.age(l.Received),
 			projections.Printable(l.Code, 40), projections.Printable(l.Subject, 80), projections.Printable(l.Reason, 160))
 	})

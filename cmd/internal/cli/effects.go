@@ -17,7 +17,6 @@ import (
 
 func (a *app) effects() *cobra.Command {
 	var tenant string
-	var at uint64
 	q := messages.Query{View: "effects"}
 	cmd := &cobra.Command{
 		Use: "effects [AGENT]", GroupID: groupLook, Args: cobra.MaximumNArgs(1),
@@ -40,7 +39,6 @@ and several must all hold.`,
 			if outcome := projections.Outcome(q.Outcome); q.Outcome != "" && !slices.Contains(projections.Outcomes, outcome) {
 				return usage("--outcome %q: write one of %s", q.Outcome, words(projections.Outcomes))
 			}
-			q.At = messages.EventNumber(at)
 			return a.runEffects(cmd.Context(), tenant, args, q)
 		},
 	}
@@ -50,13 +48,12 @@ and several must all hold.`,
 	cmd.Flags().StringVar(&q.Outcome, "outcome", "", "only calls that are requested, waiting, running, unknown, completed, failed, denied or skipped")
 	limitFlag(cmd, &q)
 	turnFlag(cmd, &q)
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)
 }
 
 func (a *app) runEffects(ctx context.Context, tenant string, args []string, q messages.Query) error {
-	rows, err := a.table("AGENT\tEVENT\tAT\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT", a.agentOrTenant(ctx, tenant, args, q), func(line json.RawMessage) string {
-		e := raw[projections.Effect](line)
+	rows, err := table(a, "AGENT\tEVENT\tAT\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT", a.ofAgentOrTenant(ctx, tenant, args, q), func(e projections.Effect) string {
 		arguments := projections.Printable(e.Arguments, 80)
 		if e.Flagged != "" {
 			arguments += " (as " + projections.Printable(string(e.Flagged), 64) + " before)"
@@ -64,7 +61,7 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, a.age(e.At), projections.Printable(e.Tool, 64), arguments, outcomeText(e), outputText(e))
 	})
 	if err == nil && rows == 0 && q.Turn != "" { // a turn that is not there is an error, as elsewhere
-		err = a.agentLines(ctx, args[0], messages.Query{View: "turn", Turn: q.Turn, At: q.At}, func(json.RawMessage) error { return nil })
+		err = a.ofAgent(ctx, args[0], messages.Query{View: "turn", Turn: q.Turn, At: q.At})(func(json.RawMessage) error { return nil })
 	}
 	return a.listed(rows, err, "no such calls", "")
 }
@@ -118,19 +115,7 @@ func outputText(e projections.Effect) string {
 	return projections.Printable(text, 60)
 }
 
-// agentOrTenant gives the lines of a view of the agent that args name, or of the
-// tenant if they name none.
-func (a *app) agentOrTenant(ctx context.Context, tenant string, args []string, q messages.Query) func(func(json.RawMessage) error) error {
-	return func(each func(json.RawMessage) error) error {
-		if len(args) == 0 {
-			return a.tenantLines(ctx, tenant, q, each)
-		}
-		return a.agentLines(ctx, args[0], q, each)
-	}
-}
-
 func (a *app) turns() *cobra.Command {
-	var at uint64
 	var failed bool
 	q := messages.Query{View: "turns", Whole: true}
 	cmd := &cobra.Command{
@@ -143,22 +128,21 @@ func (a *app) turns() *cobra.Command {
 			if err := ofAll(cmd, nil, nil, nil); err != nil {
 				return err
 			}
-			if q.At = messages.EventNumber(at); failed {
+			if failed {
 				q.Last = string(projections.Failed)
 			}
-			return a.runTurns(cmd.Context(), args, q)
+			return a.runTurns(cmd.Context(), args[0], q)
 		},
 	}
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	tailFlag(cmd, &q, "turns")
 	limitFlag(cmd, &q)
 	cmd.Flags().BoolVar(&failed, "failed", false, "only turns that have failed")
 	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) error {
-	rows, err := a.table("TURN\tPHASE\tSTARTED\tENDED\tSTEPS\tTOKENS\tCOST\tREASON\tQUESTION\tANSWER", a.agentOrTenant(ctx, "", args, q), func(line json.RawMessage) string {
-		t := raw[projections.TurnLine](line)
+func (a *app) runTurns(ctx context.Context, agent string, q messages.Query) error {
+	rows, err := table(a, "TURN\tPHASE\tSTARTED\tENDED\tSTEPS\tTOKENS\tCOST\tREASON\tQUESTION\tANSWER", a.ofAgent(ctx, agent, q), func(t projections.TurnLine) string {
 		reason := cmp.Or(string(t.Kind), t.Reason, t.Finish)
 		if t.Message != "" {
 			reason += ": " + t.Message
@@ -166,8 +150,5 @@ func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) err
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s", projections.Printable(string(t.ID), 64), t.Phase, a.age(t.StartedAt), a.age(t.EndedAt),
 			t.Steps, t.Usage.Tokens(), t.Cost, projections.Printable(reason, 100), projections.Printable(t.Question, 60), projections.Printable(t.Answer, 60))
 	})
-	if err == nil && rows == 0 && !a.json() {
-		a.note("no turns")
-	}
-	return err
+	return a.listed(rows, err, "no turns", "")
 }

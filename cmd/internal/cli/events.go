@@ -21,7 +21,6 @@ import (
 
 func (a *app) events() *cobra.Command {
 	q := messages.Query{View: "events"}
-	var from uint64
 	cmd := &cobra.Command{
 		Use: "events AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show the log of an agent, event by event",
@@ -30,7 +29,6 @@ func (a *app) events() *cobra.Command {
 named by its size and hash, as a blob; --whole puts it back. --follow begins with the
 newest 20 events, unless --from, --tail or --turn says otherwise.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q.From = messages.EventNumber(from)
 			if q.Tail != 0 && (q.From != 0 || q.Turn != "") {
 				return usage("--tail excludes --from and --turn: leave one out")
 			}
@@ -40,7 +38,7 @@ newest 20 events, unless --from, --tail or --turn says otherwise.`,
 			return a.runEvents(cmd.Context(), args[0], q)
 		},
 	}
-	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show")
+	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show")
 	tailFlag(cmd, &q, "events")
 	turnFlag(cmd, &q)
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "most events to show (default: all)")
@@ -61,7 +59,7 @@ func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) err
 	out := bufio.NewWriterSize(a.out, 1<<16)
 	defer func() { _ = out.Flush() }()
 	events, cut := 0, false
-	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
+	err := a.ofAgent(ctx, agent, q)(func(line json.RawMessage) error {
 		if events++; a.json() {
 			_, _ = out.Write(append(line, '\n'))
 		} else {
@@ -70,9 +68,9 @@ func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) err
 			_, _ = fmt.Fprintln(out, text)
 		}
 		if q.Follow {
-			return true, out.Flush()
+			return out.Flush()
 		}
-		return true, nil
+		return nil
 	})
 	if ctx.Err() != nil || q.Follow && errors.Is(err, context.DeadlineExceeded) {
 		return nil

@@ -13,37 +13,25 @@ import (
 )
 
 // asOf gives cmd the flag --at.
-func asOf(cmd *cobra.Command, at *uint64) {
-	cmd.Flags().Uint64Var(at, "at", 0, "as of this event (default: the newest)")
+func asOf(cmd *cobra.Command, q *messages.Query) {
+	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "as of this event (default: the newest)")
 }
 
 func (a *app) history() *cobra.Command {
-	var at uint64
 	q := messages.Query{View: "history"}
 	cmd := &cobra.Command{
 		Use: "history AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show what a model sees of an agent's past",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.At = messages.EventNumber(at)
-			return a.runHistory(cmd.Context(), args[0], q)
-		},
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.runHistory(cmd.Context(), args[0], q) },
 	}
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	turnFlag(cmd, &q)
 	tailFlag(cmd, &q, "items")
 	return a.connects(cmd, defaultTimeout)
 }
 
 func (a *app) runHistory(ctx context.Context, agent string, q messages.Query) error {
-	items := 0
-	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
-		if items++; a.json() {
-			a.printf("%s\n", line)
-		} else {
-			a.item(raw[projections.HistoryItem](line))
-		}
-		return true, nil
-	})
+	items, err := printed(a, a.ofAgent(ctx, agent, q), a.item)
 	if err == nil && items == 0 {
 		return a.noneOf(agent, q)
 	}
@@ -83,26 +71,21 @@ func (a *app) item(item projections.HistoryItem) {
 }
 
 func (a *app) state() *cobra.Command {
-	var at uint64
+	q := messages.Query{View: "state"}
 	cmd := &cobra.Command{
 		Use: "state AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show the state that an agent keeps",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runState(cmd.Context(), args[0], messages.EventNumber(at))
-		},
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.runState(cmd.Context(), args[0], q) },
 	}
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runState(ctx context.Context, agent string, at messages.EventNumber) error {
-	return a.lines(ctx, agent, messages.Query{View: "state", At: at}, func(line json.RawMessage) (bool, error) {
+func (a *app) runState(ctx context.Context, agent string, q messages.Query) error {
+	_, err := printed(a, a.ofAgent(ctx, agent, q), func(state json.RawMessage) {
 		var text bytes.Buffer
-		if a.json() || json.Indent(&text, line, "", "  ") != nil {
-			a.printf("%s\n", line)
-		} else {
-			a.printf("%s\n", safe(text.String()))
-		}
-		return true, nil
+		_ = json.Indent(&text, state, "", "  ") // it came as JSON
+		a.printf("%s\n", safe(text.String()))
 	})
+	return err
 }

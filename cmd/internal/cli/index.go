@@ -2,13 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/gateway"
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -27,10 +25,7 @@ operators, not for readers of a tenant.`,
 
 func (a *app) runIndex(ctx context.Context) error {
 	var all gateway.IndexPosition
-	_, err := a.table("SHARD\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST", func(each func(json.RawMessage) error) error {
-		return a.storeLines(ctx, messages.Query{View: "index"}, each)
-	}, func(line json.RawMessage) string {
-		p := raw[gateway.IndexPosition](line)
+	_, err := table(a, "SHARD\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST", a.ofStore(ctx, "index"), func(p gateway.IndexPosition) string {
 		all.Node, all.File = p.Node, p.File
 		all.Behind, all.Unreadable = all.Behind+p.Behind, all.Unreadable+p.Unreadable
 		return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Shard, p.Position, p.End, p.Behind, p.Unreadable, a.age(p.Stored))

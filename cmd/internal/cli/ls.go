@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -49,10 +48,8 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 	if q.Last != "" && q.Last != string(projections.Failed) {
 		return usage("--last %q: write %s", q.Last, projections.Failed)
 	}
-	rows, err := a.table("AGENT\tPHASE\tTURN\tLAST\tWAITING\tEVENTS\tUPDATED", func(each func(json.RawMessage) error) error {
-		return a.tenantLines(ctx, tenant, q, each)
-	}, func(line json.RawMessage) string {
-		row, last, waiting := raw[projections.Agent](line), "", ""
+	rows, err := table(a, "AGENT\tPHASE\tTURN\tLAST\tWAITING\tEVENTS\tUPDATED", a.ofTenant(ctx, tenant, q), func(row projections.Agent) string {
+		last, waiting := "", ""
 		if row.LastFailed != "" {
 			last = fmt.Sprintf("failed (%s)", row.LastFailed)
 		}

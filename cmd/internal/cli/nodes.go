@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/gateway"
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -34,10 +32,7 @@ administrator's. ` + "`reprise doctor`" + ` judges what is listed here.`,
 
 func (a *app) runNodes(ctx context.Context) error {
 	var silent []string
-	_, err := a.table("NODE\tNAME\tVERSION\tUP\tPARTITIONS\tIN MEMORY\tBEAT\tSTATE\tKINDS", func(each func(json.RawMessage) error) error {
-		return a.storeLines(ctx, messages.Query{View: "nodes"}, each)
-	}, func(line json.RawMessage) string {
-		n := raw[gateway.NodeRow](line)
+	_, err := table(a, "NODE\tNAME\tVERSION\tUP\tPARTITIONS\tIN MEMORY\tBEAT\tSTATE\tKINDS", a.ofStore(ctx, "nodes"), func(n gateway.NodeRow) string {
 		name, memory := projections.Printable(n.Node, 64), "?"
 		if n.Here {
 			name += " *"

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -15,7 +13,7 @@ import (
 )
 
 func (a *app) turn() *cobra.Command {
-	var at uint64
+	q := messages.Query{View: "turn"}
 	cmd := &cobra.Command{
 		Use: "turn AGENT TURN", GroupID: groupLook, Args: cobra.ExactArgs(2),
 		Short: "Show one turn: input, model calls, tool calls, answer and cost",
@@ -25,23 +23,13 @@ the answer, and what it cost. Long results are cut; ` + "`reprise history AGENT 
 has them whole. -o json is one object: a line of ` + "`reprise turns`" + ` with asked (the inputs),
 done (the steps), pauses and output.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := messages.Query{View: "turn", Turn: messages.TurnID(args[1]), At: messages.EventNumber(at)}
-			return a.runTurn(cmd.Context(), args[0], q)
+			q.Turn = messages.TurnID(args[1])
+			_, err := printed(a, a.ofAgent(cmd.Context(), args[0], q), a.turnText)
+			return err
 		},
 	}
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)
-}
-
-func (a *app) runTurn(ctx context.Context, agent string, q messages.Query) error {
-	return a.agentLines(ctx, agent, q, func(line json.RawMessage) error {
-		if a.json() {
-			a.printf("%s\n", line)
-		} else {
-			a.turnText(raw[projections.TurnDetail](line))
-		}
-		return nil
-	})
 }
 
 // turnText prints a turn for a person.

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -38,10 +37,7 @@ administrator's.`,
 }
 
 func (a *app) runPartitions(ctx context.Context) error {
-	_, err := a.table("PARTITION\tOWNER\tEPOCH\tAGENTS\tOWING\tWAITING\tIN HAND\tOLDEST", func(each func(json.RawMessage) error) error {
-		return a.storeLines(ctx, messages.Query{View: "partitions"}, each)
-	}, func(line json.RawMessage) string {
-		p := raw[gateway.PartitionRow](line)
+	_, err := table(a, "PARTITION\tOWNER\tEPOCH\tAGENTS\tOWING\tWAITING\tIN HAND\tOLDEST", a.ofStore(ctx, "partitions"), func(p gateway.PartitionRow) string {
 		owner, epoch := noOwner, ""
 		if p.Owner != "" {
 			owner, epoch = projections.Printable(p.Owner, 64), fmt.Sprint(p.Epoch)

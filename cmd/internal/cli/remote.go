@@ -185,57 +185,64 @@ func address(arg string) (string, error) {
 	return id.String(), nil
 }
 
-// lines gives each line of an agent's view to each, which ends it with false.
-func (a *app) lines(ctx context.Context, agent string, q messages.Query, each func(json.RawMessage) (bool, error)) error {
-	agent, err := address(agent)
-	if err != nil {
-		return err
+// view gives each line of what a node answers to each.
+type view func(each func(json.RawMessage) error) error
+
+// ofAgent is a view of an agent.
+func (a *app) ofAgent(ctx context.Context, agent string, q messages.Query) view {
+	return func(each func(json.RawMessage) error) error {
+		agent, err := address(agent)
+		if err != nil {
+			return err
+		}
+		return a.read(ctx, q.Follow, each, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+			return c.Query(ctx, agent, q)
+		})
 	}
-	return a.read(ctx, q.Follow, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
-		return c.Query(ctx, agent, q)
-	}, each)
 }
 
-// agentLines gives each line of an agent's view to each.
-func (a *app) agentLines(ctx context.Context, agent string, q messages.Query, each func(json.RawMessage) error) error {
-	return a.lines(ctx, agent, q, always(each))
-}
-
-// tenantLines gives each line of a tenant's view to each.
-func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, each func(json.RawMessage) error) error {
-	if err := messages.ValidateToken("tenant", tenant); err != nil {
-		return usage("%v", err)
+// ofTenant is a view of a tenant.
+func (a *app) ofTenant(ctx context.Context, tenant string, q messages.Query) view {
+	return func(each func(json.RawMessage) error) error {
+		if err := messages.ValidateToken("tenant", tenant); err != nil {
+			return usage("%v", err)
+		}
+		return a.read(ctx, false, each, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+			return c.QueryTenant(ctx, tenant, q, a.lacks)
+		})
 	}
-	return a.read(ctx, false, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
-		return c.QueryTenant(ctx, tenant, q, a.lacks)
-	}, always(each))
 }
 
-// storeLines gives each line of a view of the whole store to each.
-func (a *app) storeLines(ctx context.Context, q messages.Query, each func(json.RawMessage) error) error {
-	return a.read(ctx, false, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
-		return c.QueryStore(ctx, q)
-	}, always(each))
+// ofAgentOrTenant is a view of the agent that args name, or of the tenant if they name none.
+func (a *app) ofAgentOrTenant(ctx context.Context, tenant string, args []string, q messages.Query) view {
+	if len(args) == 0 {
+		return a.ofTenant(ctx, tenant, q)
+	}
+	return a.ofAgent(ctx, args[0], q)
 }
 
-// always has each be given every line.
-func always(each func(json.RawMessage) error) func(json.RawMessage) (bool, error) {
-	return func(line json.RawMessage) (bool, error) { return true, each(line) }
+// ofStore is a view of the whole store.
+func (a *app) ofStore(ctx context.Context, name string) view {
+	return func(each func(json.RawMessage) error) error {
+		return a.read(ctx, false, each, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+			return c.QueryStore(ctx, messages.Query{View: name})
+		})
+	}
 }
 
-// read gives each line of a view to each, which ends it with false.
-func (a *app) read(ctx context.Context, follow bool, view func(context.Context, *client.Client) iter.Seq2[json.RawMessage, error], each func(json.RawMessage) (bool, error)) error {
+// read gives each line of an answer to each.
+func (a *app) read(ctx context.Context, follow bool, each func(json.RawMessage) error, ask func(context.Context, *client.Client) iter.Seq2[json.RawMessage, error]) error {
 	c, p, done, err := a.reader(ctx, follow)
 	if err != nil {
 		return err
 	}
 	defer done()
-	for line, err := range view(p, c) {
+	for line, err := range ask(p, c) {
 		if err != nil {
 			return err
 		}
 		p.hold()
-		if more, err := each(line); err != nil || !more {
+		if err := each(line); err != nil {
 			return err
 		}
 		p.wait()

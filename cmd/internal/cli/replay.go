@@ -12,7 +12,6 @@ import (
 )
 
 func (a *app) replay() *cobra.Command {
-	var from, at uint64
 	q := messages.Query{View: "replay"}
 	cmd := &cobra.Command{
 		Use: "replay AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
@@ -21,12 +20,11 @@ func (a *app) replay() *cobra.Command {
 state, turns and queue. Nothing is run and nothing is written. What is too large for
 the log itself is named by its size and hash, as a blob; --whole puts it back.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q.From, q.At = messages.EventNumber(from), messages.EventNumber(at)
 			return a.runReplay(cmd.Context(), args[0], q)
 		},
 	}
-	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show; those before it are replayed in silence")
-	cmd.Flags().Uint64Var(&at, "at", 0, "last event to replay (default: the newest)")
+	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show; those before it are replayed in silence")
+	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "last event to replay (default: the newest)")
 	turnFlag(cmd, &q)
 	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put what is kept as blobs into the events that name them")
 	return a.connects(cmd, 0)
@@ -40,17 +38,17 @@ func (a *app) runReplay(ctx context.Context, agent string, q messages.Query) err
 	defer stop()
 	out := bufio.NewWriterSize(a.out, 1<<16)
 	changes := 0
-	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
+	err := a.ofAgent(ctx, agent, q)(func(line json.RawMessage) error {
 		changes++
 		change := raw[projections.Change](line)
 		if !a.json() {
-			return true, change.WriteTextAt(out, a.moment(change.At, toMillisecond))
+			return change.WriteTextAt(out, a.moment(change.At, toMillisecond))
 		}
 		b, err := json.Marshal(change)
 		if err == nil {
 			_, err = out.Write(append(b, '\n'))
 		}
-		return true, err
+		return err
 	})
 	if flushed := out.Flush(); err == nil {
 		err = flushed

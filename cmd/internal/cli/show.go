@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,27 +13,17 @@ import (
 )
 
 func (a *app) show() *cobra.Command {
-	var at uint64
+	q := messages.Query{View: "show"}
 	cmd := &cobra.Command{
 		Use: "show AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show what an agent is doing, its queue and what it waits for",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runShow(cmd.Context(), args[0], messages.EventNumber(at))
+			_, err := printed(a, a.ofAgent(cmd.Context(), args[0], q), a.status)
+			return err
 		},
 	}
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)
-}
-
-func (a *app) runShow(ctx context.Context, agent string, at messages.EventNumber) error {
-	return a.lines(ctx, agent, messages.Query{View: "show", At: at}, func(line json.RawMessage) (bool, error) {
-		if a.json() {
-			a.printf("%s\n", line)
-			return true, nil
-		}
-		a.status(raw[projections.AgentStatus](line))
-		return true, nil
-	})
 }
 
 // shownInputs is how many inputs of a kind are shown to a person.

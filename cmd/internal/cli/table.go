@@ -12,23 +12,32 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// table prints lines below a head, or as they are with -o json, and counts
-// them. head and row have a tab between two cells.
-func (a *app) table(head string, lines func(each func(json.RawMessage) error) error, row func(json.RawMessage) string) (rows int, err error) {
-	cells := [][]string{strings.Split(head, "\t")}
-	err = lines(func(line json.RawMessage) error {
-		rows++
-		if a.json() {
+// printed prints each line of a view as text does it, or as it is with -o json, and counts them.
+func printed[T any](a *app, v view, text func(T)) (lines int, err error) {
+	err = v(func(line json.RawMessage) error {
+		if lines++; a.json() {
 			a.printf("%s\n", line)
-			return nil
+		} else {
+			text(raw[T](line))
 		}
-		cells = append(cells, strings.Split(row(line), "\t"))
 		return nil
 	})
-	if rows > 0 && !a.json() {
+	return lines, err
+}
+
+// table prints the lines of a view below a head, or as they are with -o json, and counts
+// them. head and row have a tab between two cells; a line without a row is not shown.
+func table[T any](a *app, head string, v view, row func(T) string) (lines int, err error) {
+	cells := [][]string{strings.Split(head, "\t")}
+	lines, err = printed(a, v, func(line T) {
+		if text := row(line); text != "" {
+			cells = append(cells, strings.Split(text, "\t"))
+		}
+	})
+	if len(cells) > 1 {
 		a.columns(cells)
 	}
-	return rows, err
+	return lines, err
 }
 
 // listed ends a list with a remark on standard error: none if it is empty, some if it is not.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -105,7 +104,7 @@ func (f *laterFlags) time(now time.Time) (time.Time, error) {
 }
 
 func (a *app) timers() *cobra.Command {
-	var at uint64
+	q := messages.Query{View: "timers"}
 	cmd := &cobra.Command{
 		Use: "timers AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "List the inputs that are to reach an agent later",
@@ -113,19 +112,14 @@ func (a *app) timers() *cobra.Command {
 have set them. Each comes once when its time has come, also if no node ran then; one
 that comes again and again comes once for all the times it has missed; missed in
 timer.fired is how many there were beyond the first of them.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runTimers(cmd.Context(), args[0], messages.EventNumber(at))
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runTimers(cmd.Context(), args[0], q) },
 	}
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runTimers(ctx context.Context, agent string, at messages.EventNumber) error {
-	rows, err := a.table("TIMER\tNEXT\tCRON\tTEXT", func(each func(json.RawMessage) error) error {
-		return a.agentLines(ctx, agent, messages.Query{View: "timers", At: at}, each)
-	}, func(line json.RawMessage) string {
-		t := raw[messages.Timer](line)
+func (a *app) runTimers(ctx context.Context, agent string, q messages.Query) error {
+	rows, err := table(a, "TIMER\tNEXT\tCRON\tTEXT", a.ofAgent(ctx, agent, q), func(t messages.Timer) string {
 		next, again := a.moment(t.Next, time.DateTime), t.Cron
 		if zone, err := time.LoadLocation(t.Zone); err == nil && (t.Zone != "" || !isTerminal(a.out)) {
 			next = t.Next.In(zone).Format("2006-01-02 15:04:05 MST")

@@ -18,7 +18,7 @@ import (
 const maxTree, treeAtOnce = 5000, 8
 
 func (a *app) tree() *cobra.Command {
-	var at uint64
+	var at messages.EventNumber
 	cmd := &cobra.Command{
 		Use: "tree AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show an agent and the agents that its tool calls brought to life",
@@ -31,7 +31,7 @@ With --at: as AGENT knew it at that event. Its children are then not looked into
 		Example: `  reprise tree team/main`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTree(cmd.Context(), args[0], at) },
 	}
-	cmd.Flags().Uint64Var(&at, "at", 0, "as of this event of AGENT")
+	cmd.Flags().Uint64Var((*uint64)(&at), "at", 0, "as of this event of AGENT")
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -74,7 +74,7 @@ type walk struct {
 	sum    treeSum
 }
 
-func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
+func (a *app) runTree(ctx context.Context, agent string, at messages.EventNumber) error {
 	root, err := messages.ParseAgentID(agent)
 	if err != nil {
 		return usage("%v", err)
@@ -85,7 +85,7 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 	}
 	defer closes()
 	rows := [][]string{strings.Split("AGENT\tPHASE\tTURN\tINPUT\tOUTPUT\tCOST\tWAITS FOR", "\t")}
-	w := &walk{client: c, at: messages.EventNumber(at), sum: treeSum{Type: "total"}, give: func(line treeLine) error {
+	w := &walk{client: c, at: at, sum: treeSum{Type: "total"}, give: func(line treeLine) error {
 		defer p.wait()
 		if a.json() {
 			return a.object(line)

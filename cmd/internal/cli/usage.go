@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -15,7 +14,6 @@ import (
 )
 
 func (a *app) usage() *cobra.Command {
-	var at uint64
 	var tenant string
 	q := messages.Query{View: "usage"}
 	cmd := &cobra.Command{
@@ -38,7 +36,7 @@ configuration. If you must account for it, keep what usage says before.`,
 				return err
 			}
 			if len(args) == 1 {
-				return a.runUsage(cmd.Context(), args[0], messages.EventNumber(at))
+				return a.runUsage(cmd.Context(), args[0], q)
 			}
 			if q.By != "" && !slices.Contains(index.By, q.By) {
 				return usage("--by %q: write one of %s", q.By, words(index.By))
@@ -46,7 +44,7 @@ configuration. If you must account for it, keep what usage says before.`,
 			return a.runUsageOfAll(cmd.Context(), tenant, q)
 		},
 	}
-	asOf(cmd, &at)
+	asOf(cmd, &q)
 	tenantFlag(cmd, &tenant)
 	kindFlag(cmd, &q)
 	f := cmd.Flags()
@@ -57,18 +55,12 @@ configuration. If you must account for it, keep what usage says before.`,
 	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runUsage(ctx context.Context, agent string, at messages.EventNumber) error {
-	_, err := a.table("OF\tCALLS\tLOST\tINPUT\tCACHED\tOUTPUT\tCOST", func(each func(json.RawMessage) error) error {
-		return a.agentLines(ctx, agent, messages.Query{View: "usage", At: at}, func(line json.RawMessage) error {
-			if !a.json() && raw[projections.UsageLine](line).Type == "call" {
-				return nil
-			}
-			return each(line)
-		})
-	}, func(line json.RawMessage) string {
-		l := raw[projections.UsageLine](line)
+func (a *app) runUsage(ctx context.Context, agent string, q messages.Query) error {
+	_, err := table(a, "OF\tCALLS\tLOST\tINPUT\tCACHED\tOUTPUT\tCOST", a.ofAgent(ctx, agent, q), func(l projections.UsageLine) string {
 		of := l.Type
 		switch l.Type {
+		case "call":
+			return ""
 		case "turn":
 			if of = "turn " + string(l.Turn); l.Turn == "" {
 				of = "no turn (summaries)"
@@ -83,10 +75,7 @@ func (a *app) runUsage(ctx context.Context, agent string, at messages.EventNumbe
 
 // runUsageOfAll prints what a tenant's agents used.
 func (a *app) runUsageOfAll(ctx context.Context, tenant string, q messages.Query) error {
-	_, err := a.table("OF\tCALLS\tFAILED\tLOST\tINPUT\tCACHED\tOUTPUT\tREASONING\tCOST", func(each func(json.RawMessage) error) error {
-		return a.tenantLines(ctx, tenant, q, each)
-	}, func(line json.RawMessage) string {
-		l := raw[projections.UsageSum](line)
+	_, err := table(a, "OF\tCALLS\tFAILED\tLOST\tINPUT\tCACHED\tOUTPUT\tREASONING\tCOST", a.ofTenant(ctx, tenant, q), func(l projections.UsageSum) string {
 		of := l.Type
 		switch l.Type {
 		case "agent":

@@ -18,16 +18,6 @@ type decisionFlags struct {
 	remember       bool
 }
 
-// decisions gives cmd the flags of a decision; later says what --remember does.
-func (f *decisionFlags) decisions(cmd *cobra.Command, later string) {
-	f.flags(cmd)
-	cmd.Flags().StringVar(&f.turn, "turn", "",
-		"decide only if the call waits in this turn, as approvals lists it (default: the one that it waits in now)")
-	cmd.Flags().StringVar(&f.argsHash, "args-hash", "",
-		"decide only if the call has these arguments, as approvals -o json names them (default: those that it has now)")
-	cmd.Flags().BoolVar(&f.remember, "remember", false, later)
-}
-
 // bound is which call a decision is about, in the help of approve and deny.
 const bound = `
 
@@ -42,50 +32,53 @@ somebody may have decided there. If it is not known by then, the event child.set
 of AGENT tells.`
 
 func (a *app) approve() *cobra.Command {
-	var f decisionFlags
-	cmd := &cobra.Command{
-		Use: "approve AGENT CALL", GroupID: groupDecide, Args: cobra.ExactArgs(2),
+	return a.decision(&cobra.Command{
+		Use:     "approve AGENT CALL",
 		Short:   "Let a call run that waits for approval",
-		Long:    "Let a call run that waits for approval." + bound,
 		Example: `  reprise approve support/t1 call_10890b43423fd3494ace --turn t4 --reason "it was broken"`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decideCall(cmd.Context(), args[0], args[1], f, "approved", func(p messages.Approval) messages.Command {
-				return messages.Approve{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
-			})
-		},
-	}
-	f.decisions(cmd, "from now on this agent's calls of the tool run unasked; `approvals forget` undoes it")
-	return a.connects(cmd, defaultTimeout)
+	}, "run", "approved", func(f decisionFlags, p messages.Approval) messages.Command {
+		return messages.Approve{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
+	})
 }
 
 func (a *app) deny() *cobra.Command {
-	var f decisionFlags
 	var text string
 	cmd := &cobra.Command{
-		Use: "deny AGENT CALL", GroupID: groupDecide, Args: cobra.ExactArgs(2),
+		Use:     "deny AGENT CALL",
 		Short:   "Keep a call from running that waits for approval",
-		Long:    "Keep a call from running that waits for approval." + bound,
 		Example: `  reprise deny support/t1 call_10890b43423fd3494ace --turn t4 --text "Offer a voucher instead."`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := messages.Deny{ID: f.id, Remember: f.remember, Reason: f.reason}
-			if cmd.Flags().Changed("text") {
-				c.Text = &text
-			}
-			return a.decideCall(cmd.Context(), args[0], args[1], f, "denied", func(p messages.Approval) messages.Command {
-				c.Turn, c.Call, c.ArgsHash = p.Turn, p.Call, p.ArgsHash
-				return c
-			})
-		},
 	}
-	f.decisions(cmd, "from now on this agent's calls of the tool are denied unasked; `approvals forget` undoes it")
 	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("what the model reads instead of a result (default: %q)", messages.DeniedText))
+	return a.decision(cmd, "are denied", "denied", func(f decisionFlags, p messages.Approval) messages.Command {
+		c := messages.Deny{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
+		if cmd.Flags().Changed("text") {
+			c.Text = &text
+		}
+		return c
+	})
+}
+
+// decision completes cmd, which sends the decision that command makes of a call. later is what
+// becomes of the tool's later calls with --remember, and did what became of this one.
+func (a *app) decision(cmd *cobra.Command, later, did string, command func(decisionFlags, messages.Approval) messages.Command) *cobra.Command {
+	var f decisionFlags
+	cmd.GroupID, cmd.Args, cmd.Long = groupDecide, cobra.ExactArgs(2), cmd.Short+"."+bound
+	f.flags(cmd)
+	cmd.Flags().StringVar(&f.turn, "turn", "",
+		"decide only if the call waits in this turn, as approvals lists it (default: the one that it waits in now)")
+	cmd.Flags().StringVar(&f.argsHash, "args-hash", "",
+		"decide only if the call has these arguments, as approvals -o json names them (default: those that it has now)")
+	cmd.Flags().BoolVar(&f.remember, "remember", false, "from now on this agent's calls of the tool "+later+" unasked; `approvals forget` undoes it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.decideCall(cmd.Context(), args[0], args[1], f, did, command)
+	}
 	return a.connects(cmd, defaultTimeout)
 }
 
 // decideCall looks at a call that waits for approval and sends the decision that
 // command makes of it: bound to its turn and its arguments, or to those that the
 // flags name.
-func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlags, did string, command func(messages.Approval) messages.Command) error {
+func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlags, did string, command func(decisionFlags, messages.Approval) messages.Command) error {
 	agent, err := address(agent)
 	if err != nil {
 		return err
@@ -102,7 +95,7 @@ func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlag
 	named := shown
 	named.ArgsHash = cmp.Or(f.argsHash, shown.ArgsHash)
 	what := plainly("%s %s, call %s", did, callText(shown.Tool, shown.Arguments), call)
-	return a.commanded(ctx, cl, agent, command(named), what, func(c changed) any {
+	return a.commanded(ctx, cl, agent, command(f, named), what, func(c changed) any {
 		return struct {
 			changed
 			Call      messages.CallID `json:"call"`

@@ -7,7 +7,6 @@ import (
 )
 
 func (a *app) cancel() *cobra.Command {
-	var f changeFlags
 	var c messages.Cancel
 	cmd := &cobra.Command{
 		Use: "cancel AGENT --input ID | --timer NAME | --all", GroupID: groupChange, Args: cobra.ExactArgs(1),
@@ -16,20 +15,15 @@ func (a *app) cancel() *cobra.Command {
 them), a timer that would bring an input (timers lists them), or all of both.
 
 A running turn is stopped by interrupt or abort.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.cancels(args[0], c); err != nil {
-				return err
-			}
-			c.ID, c.Reason = f.id, f.reason
-			return a.change(cmd.Context(), args[0], c, plainly("cancelled %s", cancelled(c)))
-		},
 	}
-	f.flags(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&c.Input, "input", "", "take back the input with this `ID`, as show lists it")
 	fs.StringVar(&c.Timer, "timer", "", "take back the timer with this `NAME`, as timers lists it, or with the id of the input that set it")
 	fs.BoolVar(&c.All, "all", false, "take back every input that waits and every timer that would bring one")
-	return a.connects(cmd, defaultTimeout)
+	return a.changes(cmd, func(f changeFlags, args []string) (messages.Command, done, error) {
+		c.ID, c.Reason = f.id, f.reason
+		return c, plainly("cancelled %s", cancelled(c)), a.cancels(args[0], c)
+	})
 }
 
 // cancels refuses a cancel that does not say what to take back, or says it twice.

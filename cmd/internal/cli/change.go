@@ -19,6 +19,30 @@ func (f *changeFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who read the log")
 }
 
+// changes completes cmd, a command that changes the agent that its first argument names: command
+// makes what is sent, and did says what that did.
+func (a *app) changes(cmd *cobra.Command, command func(f changeFlags, args []string) (c messages.Command, did done, err error)) *cobra.Command {
+	var f changeFlags
+	f.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, did, err := command(f, args)
+		if err != nil {
+			return err
+		}
+		agent, err := address(args[0])
+		if err != nil {
+			return err
+		}
+		cl, ctx, closes, err := a.client(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer closes()
+		return a.commanded(ctx, cl, agent, c, did, func(c changed) any { return c })
+	}
+	return a.connects(cmd, defaultTimeout)
+}
+
 // done is what a command did, in the past tense, given the turn that it
 // started, ended or let go on; empty: none.
 type done func(messages.TurnID) string
@@ -36,20 +60,6 @@ func ofTurn(what string) done {
 // plainly is what a command did, whatever the turn.
 func plainly(format string, args ...any) done {
 	return func(messages.TurnID) string { return fmt.Sprintf(format, args...) }
-}
-
-// change sends a command to an agent and says what became of it.
-func (a *app) change(ctx context.Context, agent string, c messages.Command, did done) error {
-	agent, err := address(agent)
-	if err != nil {
-		return err
-	}
-	cl, ctx, closes, err := a.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer closes()
-	return a.commanded(ctx, cl, agent, c, did, func(c changed) any { return c })
 }
 
 // commanded sends a command and prints what became of it, in JSON as line has it.

@@ -9,19 +9,15 @@ import (
 )
 
 func (a *app) clear() *cobra.Command {
-	var f changeFlags
-	cmd := &cobra.Command{
+	return a.changes(&cobra.Command{
 		Use: "clear AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
 		Short: "Make an agent forget: its turn, its queue, its history and its state",
 		Long: `Make an agent forget. The running turn is aborted, inputs that wait are dropped,
 and history, state and remembered decisions are what they were when the agent was
 created. The log keeps what happened.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.change(cmd.Context(), args[0], messages.Clear{ID: f.id, Reason: f.reason}, cleared)
-		},
-	}
-	f.flags(cmd)
-	return a.connects(cmd, defaultTimeout)
+	}, func(f changeFlags, _ []string) (messages.Command, done, error) {
+		return messages.Clear{ID: f.id, Reason: f.reason}, cleared, nil
+	})
 }
 
 func cleared(turn messages.TurnID) string {

@@ -8,15 +8,10 @@ import (
 
 // forget is a command below approvals.
 func (a *app) forget() *cobra.Command {
-	var f changeFlags
-	cmd := &cobra.Command{
+	return a.changes(&cobra.Command{
 		Use: "forget AGENT TOOL", Args: cobra.ExactArgs(2),
 		Short: "Forget the remembered decision about a tool: its calls are asked about again",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := messages.Forget{ID: f.id, Tool: args[1], Reason: f.reason}
-			return a.change(cmd.Context(), args[0], c, plainly("forgot the decision about %s", c.Tool))
-		},
-	}
-	f.flags(cmd)
-	return a.connects(cmd, defaultTimeout)
+	}, func(f changeFlags, args []string) (messages.Command, done, error) {
+		return messages.Forget{ID: f.id, Tool: args[1], Reason: f.reason}, plainly("forgot the decision about %s", args[1]), nil
+	})
 }

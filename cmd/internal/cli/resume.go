@@ -52,7 +52,6 @@ func resumed(turn messages.TurnID) string {
 
 func (a *app) resume() *cobra.Command {
 	const agents = "agent-" // begins the flags of the agent's limits
-	var f changeFlags
 	var turn string
 	var ofTheTurn, ofTheAgent raiseFlags
 	cmd := &cobra.Command{
@@ -65,21 +64,15 @@ whose outcome is unknown, is settled with approve, deny or decide.
 A limit that is set here holds in place of the old one, be that the definition's,
 and may be higher, lower or the first: those of this turn until it ends, those of
 the agent until they are set again. Also a turn that runs gets them.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := messages.Resume{ID: f.id, Turn: messages.TurnID(turn), Reason: f.reason}
-			var err error
-			if c.LimitOverrides, err = ofTheTurn.raised(""); err != nil {
-				return err
-			}
-			if c.AgentLimits, err = ofTheAgent.raised(agents); err != nil {
-				return err
-			}
-			return a.change(cmd.Context(), args[0], c, resumed)
-		},
 	}
-	f.flags(cmd)
 	cmd.Flags().StringVar(&turn, "turn", "", "turn to go on with (default: the newest)")
 	ofTheTurn.raises(cmd, "", "this turn")
 	ofTheAgent.raises(cmd, agents, "all turns of the agent")
-	return a.connects(cmd, defaultTimeout)
+	return a.changes(cmd, func(f changeFlags, _ []string) (_ messages.Command, did done, err error) {
+		c := messages.Resume{ID: f.id, Turn: messages.TurnID(turn), Reason: f.reason}
+		if c.LimitOverrides, err = ofTheTurn.raised(""); err == nil {
+			c.AgentLimits, err = ofTheAgent.raised(agents)
+		}
+		return c, resumed, err
+	})
 }

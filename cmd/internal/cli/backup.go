@@ -7,15 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -44,7 +41,7 @@ $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
 		Example: `  reprise backup store.tar
   reprise backup --keys --force store.keys`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			if keys {
 				return a.runBackupKeys(ctx, args[0], force)
@@ -111,15 +108,7 @@ func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	server, options, err := o.Resolve()
-	if err != nil {
-		return cfg, err
-	}
-	cfg = backup.Config{Root: o.Root, Version: versionText()}
-	if cfg.Conn, err = natslog.Connect(server, options...); err != nil {
-		return cfg, a.undialled(err, file)
-	}
-	return cfg, nil
+	return a.dial(o, file)
 }
 
 // told says what is in a backup in one line.

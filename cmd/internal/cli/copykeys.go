@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
-	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -162,21 +159,11 @@ func (a *app) tellKeys(r backup.KeysRestored, tried bool) error {
 // local node that runs, or of a folder on which none runs.
 func (a *app) keyed() (store backup.Config, done func(), err error) {
 	o, file, err := a.server()
-	if err != nil {
+	if err != nil || file != "" && !embedded.Used(a.remote.data) { // there is no node, or it is gone
 		return a.keyedFolder()
 	}
-	server, options, err := o.Resolve()
-	if err != nil {
-		return store, nil, err
-	}
-	store.Conn, err = natslog.Connect(server, options...)
-	switch {
-	case err == nil:
-		return store, store.Conn.Close, nil
-	case file != "": // the node that wrote it is gone
-		return a.keyedFolder()
-	}
-	return store, nil, a.undialled(err, file)
+	store, err = a.dial(o, file)
+	return store, store.Conn.Close, err
 }
 
 func (a *app) keyedFolder() (store backup.Config, done func(), err error) {
@@ -187,18 +174,10 @@ func (a *app) keyedFolder() (store backup.Config, done func(), err error) {
 		}
 		return store, nil, fail("name the folder with --data, or a server with --nats", "there is no store in %s: %v", dir, err)
 	}
-	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Subjects: messages.Subjects{Root: a.remote.options.Root}, Logger: a.logger(slog.LevelError)})
-	if err != nil {
-		return store, nil, err
-	}
-	stop := func() {
-		if err := srv.Shutdown(); err != nil {
+	store, stop, err := a.folderServer(dir, a.remote.options.Root, embedded.SyncAlways)
+	return store, func() {
+		if err := stop(); err != nil {
 			a.note("the store's server did not stop in order: %v", err)
 		}
-	}
-	if store.Conn, err = srv.Connect(); err != nil {
-		stop()
-		return store, nil, err
-	}
-	return store, func() { store.Conn.Close(); stop() }, nil
+	}, err
 }

@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +32,11 @@ type doctorFlags struct {
 	// salvage is the file to copy to what can be read of a folder.
 	salvage string
 	query   messages.Query
+}
+
+// asksNode reports whether something is asked for that a node does.
+func (f doctorFlags) asksNode(agent string) bool {
+	return agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0
 }
 
 func (a *app) doctor() *cobra.Command {
@@ -100,7 +105,7 @@ func (a *app) acceptLoss(ctx context.Context, f doctorFlags, agent string) error
 	switch {
 	case f.accept == "" || f.reason == "":
 		return usage("--accept-loss names a stream of the log, and needs a --reason, which is kept")
-	case agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0:
+	case f.asksNode(agent):
 		return usage("--accept-loss examines nothing: leave all but --reason out")
 	}
 	c, ctx, done, err := a.client(ctx)
@@ -129,10 +134,7 @@ func (a *app) acceptLoss(ctx context.Context, f doctorFlags, agent string) error
 
 // operator is who runs this program, by what the system says.
 func operator() string {
-	name := "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
+	name := cmp.Or(machineUser(), "unknown")
 	host, err := os.Hostname()
 	if err != nil {
 		return name
@@ -150,7 +152,7 @@ type finding struct {
 
 func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err error) {
 	switch {
-	case f.models && (agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0 || f.quarantine || f.salvage != "" || f.accept != ""):
+	case f.models && (f.asksNode(agent) || f.quarantine || f.salvage != "" || f.accept != ""):
 		return usage("--models asks models and nothing else: leave all but --config and --timeout out")
 	case f.models:
 		return a.doctorModels(ctx, f.config)
@@ -197,6 +199,12 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 		a.findings(results)
 		found = append(found, results...)
 	}
+	return a.outcome(found)
+}
+
+// concluded writes all that was looked at; a failure among it is one of the command.
+func (a *app) concluded(found ...finding) error {
+	a.findings(found)
 	return a.outcome(found)
 }
 

@@ -13,8 +13,8 @@ import (
 // offline reports whether doctor is to read the files of a data folder: one was named,
 // no server, and nothing that only a node does.
 func (a *app) offline(f doctorFlags, agent string) bool {
-	asks := agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate > 0
-	return a.remote.chosen && a.remote.options.URL == "" && a.remote.options.Context == "" && !asks
+	_, named := a.named(true)
+	return a.remote.chosen && !named && !f.asksNode(agent)
 }
 
 // doctorFolder reads the files of a data folder on which no node runs. It reports
@@ -92,20 +92,7 @@ func (x *folderExamination) end(dir string) error {
 	if x.damaged > 0 {
 		sum.Status, sum.Detail = "fail", fmt.Sprintf("%s, %d places are damaged", sum.Detail, x.damaged)
 	}
-	x.app.findings([]finding{sum})
-	if x.app.json() {
-		err := x.app.object(struct {
-			OK     bool      `json:"ok"`
-			Checks []finding `json:"checks"`
-		}{x.damaged == 0, []finding{sum}})
-		if err != nil {
-			return err
-		}
-	}
-	if x.damaged > 0 {
-		return silent(exitFailed)
-	}
-	return nil
+	return x.app.concluded(sum)
 }
 
 // quarantine takes what cannot be read out of the files of a data folder.
@@ -138,12 +125,5 @@ func (a *app) quarantine(ctx context.Context, f doctorFlags, agent string) error
 	if x.damaged == 0 {
 		sum.Detail = fmt.Sprintf("the files in %s are sound: nothing was taken out", a.remote.data)
 	}
-	a.findings([]finding{sum})
-	if a.json() {
-		return a.object(struct {
-			OK     bool      `json:"ok"`
-			Checks []finding `json:"checks"`
-		}{true, []finding{sum}})
-	}
-	return nil
+	return a.concluded(sum)
 }

@@ -50,8 +50,7 @@ func (a *app) doctorModels(ctx context.Context, file string) error {
 	if len(list) == 0 {
 		list = []finding{{"models", "note", "no agent has a model that is asked over a network"}}
 	}
-	a.findings(list)
-	return a.outcome(list)
+	return a.concluded(list...)
 }
 
 // streamed is a transport that notes whether the last answer was a stream.

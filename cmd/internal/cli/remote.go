@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -104,22 +108,58 @@ func (a *app) connected(ctx context.Context) (c *client.Client, within context.C
 	return c, within, func() { c.Close(); lost(nil) }, nil
 }
 
+// named is the server that flags or NATS_URL name, and reports whether they do. local leaves
+// NATS_URL out.
+func (a *app) named(local bool) (o client.Options, is bool) {
+	o = a.remote.options
+	if o.URL == "" && o.Context == "" && !local {
+		o.URL = os.Getenv("NATS_URL")
+	}
+	return o, o.URL != "" || o.Context != ""
+}
+
 // server finds the server that the flags choose; file is where its address was
 // read, if it was.
 func (a *app) server() (o client.Options, file string, err error) {
-	if o = a.remote.options; o.Person == "" {
+	o, named := a.named(a.remote.chosen)
+	if o.Person == "" {
 		o.Person = machineUser()
 	}
-	if o.URL != "" || o.Context != "" {
-		return o, "", nil
-	}
-	if !a.remote.chosen {
-		o.URL = os.Getenv("NATS_URL")
-	}
-	if o.URL == "" {
+	if !named {
 		o.URL, file, err = a.localAddress()
 	}
 	return o, file, err
+}
+
+// dial connects to a store for what no node does; file is where its address was read, if it
+// was. The caller closes the connection.
+func (a *app) dial(o client.Options, file string) (store backup.Config, err error) {
+	store = backup.Config{Root: o.Root, Version: versionText()}
+	server, options, err := o.Resolve()
+	if err != nil {
+		return store, err
+	}
+	store.Conn, err = natslog.Connect(server, options...)
+	if err != nil && client.Advice(err) == "" {
+		err = messages.Refuse(messages.Unavailable, "%v", err)
+	}
+	if err != nil {
+		return store, a.unreachable(err, file)
+	}
+	return store, nil
+}
+
+// folderServer runs the server of a folder for this process alone. stop ends it.
+func (a *app) folderServer(dir, root string, sync embedded.Sync) (store backup.Config, stop func() error, err error) {
+	store = backup.Config{Root: root, Version: versionText()}
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: sync, Subjects: messages.Subjects{Root: root}, Logger: a.logger(slog.LevelError)})
+	if err != nil {
+		return store, nil, err
+	}
+	if store.Conn, err = srv.Connect(); err != nil {
+		return store, nil, errors.Join(err, srv.Shutdown())
+	}
+	return store, func() error { store.Conn.Close(); return srv.Shutdown() }, nil
 }
 
 // machineUser is the name of the user who runs the program; empty if the system has none.
@@ -166,14 +206,6 @@ func (a *app) unreachable(err error, file string) error {
 		return fail("see that the server runs and that --nats, --context or NATS_URL name it", "%v", err)
 	}
 	return err
-}
-
-// undialled is unreachable for an error of natslog.Connect.
-func (a *app) undialled(err error, file string) error {
-	if client.Advice(err) == "" {
-		err = messages.Refuse(messages.Unavailable, "%v", err)
-	}
-	return a.unreachable(err, file)
 }
 
 // address reads an agent's address from the command line.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
-	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 )
@@ -52,7 +50,7 @@ the wrapping key is given, as to serve, each key is tried first.`,
 		Example: `  reprise restore store.tar --data ./again
   reprise restore --keys store.keys --data ./again --key-file key`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			f.rooted = cmd.Flags().Changed("root")
 			switch args[0] {
@@ -86,17 +84,13 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 	if f.replicas < 0 {
 		return usage("--replicas %d: it must be positive", f.replicas)
 	}
-	o := a.remote.options
-	if o.URL == "" && o.Context == "" && !a.remote.chosen {
-		o.URL = os.Getenv("NATS_URL")
-	}
-	local := o.URL == "" && o.Context == ""
+	o, named := a.named(a.remote.chosen)
 	switch {
-	case !local && a.remote.chosen:
+	case named && a.remote.chosen:
 		return usage("--data makes a folder, and --nats or --context name a server: leave one of them out")
-	case local && f.replicas > 1:
+	case !named && f.replicas > 1:
 		return usage("--replicas %d: the server of a folder stands alone; give --nats a cluster of servers", f.replicas)
-	case local && !f.dry:
+	case !named && !f.dry:
 		if err := vacant(a.remote.data); err != nil {
 			return err
 		}
@@ -119,10 +113,10 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 		line.show("restore %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
 	}
 	r := &restoring{app: a, file: file, cfg: cfg, check: !f.unchecked, line: line}
-	if local {
-		err = r.folder(ctx, a.remote.data)
-	} else {
+	if named {
 		err = r.server(ctx, o)
+	} else {
+		err = r.folder(ctx, a.remote.data)
 	}
 	line.end()
 	if err == nil && r.ill {
@@ -175,13 +169,11 @@ type restoring struct {
 
 // server restores to a running NATS server.
 func (r *restoring) server(ctx context.Context, o client.Options) error {
-	server, options, err := o.Resolve()
+	store, err := r.app.dial(o, "")
 	if err != nil {
 		return err
 	}
-	if r.cfg.Conn, err = natslog.Connect(server, options...); err != nil {
-		return r.app.undialled(err, "")
-	}
+	r.cfg.Conn = store.Conn
 	defer r.cfg.Conn.Close()
 	if err := r.run(ctx); err != nil {
 		return err
@@ -235,17 +227,12 @@ func vacant(dir string) error {
 
 // fill restores into an empty folder and puts all of it on disk.
 func (r *restoring) fill(ctx context.Context, dir string) error {
-	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: embedded.SyncRelaxed, Logger: r.app.logger(slog.LevelError)})
+	store, stop, err := r.app.folderServer(dir, r.cfg.Root, embedded.SyncRelaxed)
 	if err != nil {
 		return err
 	}
-	if r.cfg.Conn, err = srv.Connect(); err != nil {
-		return errors.Join(err, srv.Shutdown())
-	}
-	r.cfg.Replicas = 1
-	err = r.run(ctx)
-	r.cfg.Conn.Close()
-	if err = errors.Join(err, srv.Shutdown()); err != nil {
+	r.cfg.Conn, r.cfg.Replicas = store.Conn, 1
+	if err = errors.Join(r.run(ctx), stop()); err != nil {
 		return err
 	}
 	return syncTree(dir)

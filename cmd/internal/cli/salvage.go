@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -23,10 +20,10 @@ import (
 
 // salvage copies what can be read of a data folder, on which no node runs, to a backup.
 func (a *app) salvage(ctx context.Context, f doctorFlags, agent string) error {
-	switch {
-	case agent != "" || f.quarantine || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0 || f.accept != "" || f.reason != "":
+	switch _, named := a.named(true); {
+	case f.asksNode(agent) || f.quarantine || f.accept != "" || f.reason != "":
 		return usage("--salvage copies a whole folder and examines nothing else: leave all but --data, --root and --timeout out")
-	case a.remote.options.URL != "" || a.remote.options.Context != "":
+	case named:
 		return usage("--salvage reads the files of a folder: leave --nats and --context out")
 	case !a.remote.chosen:
 		return usage("--salvage reads the files of a folder: name it with --data")
@@ -36,7 +33,7 @@ func (a *app) salvage(ctx context.Context, f doctorFlags, agent string) error {
 	if err := a.vacantFile(f.salvage); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(ctx)
 	defer stop()
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
@@ -106,15 +103,12 @@ func (s *salvaging) run(ctx context.Context, temp string) error {
 	if err != nil {
 		return err
 	}
-	srv, err := embedded.Start(embedded.Config{Dir: temp, DontListen: true, Sync: embedded.SyncRelaxed, Logger: s.app.logger(slog.LevelError)})
+	cfg, stop, err := s.app.folderServer(temp, root, embedded.SyncRelaxed)
 	if err != nil {
 		return err
 	}
-	cfg := backup.Config{Root: root, Taken: s.taken, Version: versionText(), Progress: func(p backup.Progress) {
+	cfg.Taken, cfg.Progress = s.taken, func(p backup.Progress) {
 		s.line.show("write %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
-	}}
-	if cfg.Conn, err = srv.Connect(); err != nil {
-		return errors.Join(err, srv.Shutdown())
 	}
 	err = whole(s.out, func(w io.Writer) (err error) {
 		if s.manifest, err = backup.Write(ctx, w, cfg); err != nil {
@@ -122,8 +116,7 @@ func (s *salvaging) run(ctx context.Context, temp string) error {
 		}
 		return s.compare(root)
 	})
-	cfg.Conn.Close()
-	return errors.Join(err, srv.Shutdown())
+	return errors.Join(err, stop())
 }
 
 // compare holds what the server gave of the copy to what was copied. Of other streams than

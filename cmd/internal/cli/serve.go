@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -71,11 +70,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 }
 
 func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool) error {
-	o := a.remote.options
-	if o.URL == "" && o.Context == "" && !local {
-		o.URL = os.Getenv("NATS_URL")
-	}
-	external := o.URL != "" || o.Context != ""
+	o, external := a.named(local)
 	switch err := syncMode(f.sync); {
 	case err != nil:
 		return err

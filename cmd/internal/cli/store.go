@@ -3,10 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +50,7 @@ It needs an administrator's permission: $JS.API.>.`,
 			if replicas < 1 || replicas > maxReplicas {
 				return usage("--replicas %d: NATS keeps 1 to %d copies; 3 outlive one server", replicas, maxReplicas)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			return a.scaleStore(ctx, replicas, dry)
 		},
@@ -84,20 +81,16 @@ func (a *app) scaleStore(ctx context.Context, replicas int, dry bool) error {
 	if err != nil {
 		return err
 	}
-	server, options, err := o.Resolve()
+	store, err := a.dial(o, file)
 	if err != nil {
 		return err
 	}
-	nc, err := natslog.Connect(server, options...)
-	if err != nil {
-		return a.undialled(err, file)
-	}
-	defer nc.Close()
+	defer store.Conn.Close()
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
 	line := a.progress()
 	all, err := natslog.Scale{
-		Conn: nc, Subjects: messages.Subjects{Root: o.Root}, Replicas: replicas, DryRun: dry,
+		Conn: store.Conn, Subjects: messages.Subjects{Root: o.Root}, Replicas: replicas, DryRun: dry,
 		Progress: func(c natslog.Copies, done bool) {
 			if line.end(); done || dry {
 				a.streamLine(c, replicas)

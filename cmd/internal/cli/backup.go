@@ -152,8 +152,8 @@ func (a *app) leftOver(command, path, before, after string) {
 	}
 }
 
-// whole writes a file under another name and gives it its own when it is whole
-// and on disk. A process that is killed leaves <name>.<digits>.part.
+// whole writes a file that only its owner reads under another name, and gives it its own when it
+// is whole and on disk. A process that is killed leaves <name>.<digits>.part.
 func whole(name string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
@@ -172,6 +172,14 @@ func whole(name string, write func(io.Writer) error) error {
 		}
 	}
 	return errors.Join(err, os.Remove(f.Name()))
+}
+
+// written writes text.
+func written(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
 }
 
 // syncPath forces a file or folder to disk.

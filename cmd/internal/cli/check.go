@@ -44,10 +44,10 @@ type checked struct {
 	// Models are those that are asked over an API.
 	Models []checkedModel `json:"models,omitempty"`
 	// Wrapping are the ids of the wrapping keys.
-	Wrapping []string         `json:"wrapping,omitempty"`
-	Problems []checkedProblem `json:"problems,omitempty"`
+	Wrapping []string        `json:"wrapping,omitempty"`
+	Problems config.Problems `json:"problems,omitempty"`
 	// Warnings are problems for some nodes alone: those with --nats.
-	Warnings []checkedProblem `json:"warnings,omitempty"`
+	Warnings config.Problems `json:"warnings,omitempty"`
 }
 
 // checkedModel is how a model is asked.
@@ -56,13 +56,6 @@ type checkedModel struct {
 	Profile string `json:"profile"`
 	// API is chat or responses.
 	API string `json:"api"`
-}
-
-type checkedProblem struct {
-	Line int    `json:"line"`
-	Col  int    `json:"col"`
-	What string `json:"what"`
-	Do   string `json:"do"`
 }
 
 // validAgents returns what is wrong with the agents of a file.
@@ -103,7 +96,7 @@ func (a *app) runCheck(file, keyFile string) error {
 		result.Wrapping = append(result.Wrapping, key.ID())
 	}
 	unarchived := c.Unarchived()
-	result.Warnings = checkedProblems(unarchived)
+	errors.As(unarchived, &result.Warnings)
 	if a.json() {
 		return a.object(result)
 	}
@@ -171,19 +164,10 @@ func counted(what string, names []string) string {
 	return fmt.Sprintf("%d %ss (%s)", len(names), what, strings.Join(names, ", "))
 }
 
-// checkedProblems are the problems in err for JSON; nil if there are none in it.
-func checkedProblems(err error) (list []checkedProblem) {
-	var ps config.Problems
-	errors.As(err, &ps)
-	for _, p := range ps {
-		list = append(list, checkedProblem{p.Line, p.Col, p.What, p.Do})
-	}
-	return list
-}
-
+// problems returns err, or what it means for the exit code once its problems are written as JSON.
 func (a *app) problems(file string, err error) error {
-	result := checked{File: file, Problems: checkedProblems(err)}
-	if !a.json() || result.Problems == nil {
+	result := checked{File: file}
+	if !a.json() || !errors.As(err, &result.Problems) {
 		return err
 	}
 	if err := a.object(result); err != nil {

@@ -68,7 +68,7 @@ func leaveLogin(data string, login embedded.Login) error {
 		}
 		return nil
 	}
-	return writeWhole(loginFile(data), login.Text()+"\n")
+	return whole(loginFile(data), written(login.Text()+"\n"))
 }
 
 // errUnused is the error of an address whose node was killed. Its login is not given to

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/signal"
@@ -168,30 +167,12 @@ func (n *node) leaveAddress(url string) (forget func(), err error) {
 	file := addressFile(n.cfg.Data)
 	forget = func() { _, _ = os.Remove(file), os.Remove(loginFile(n.cfg.Data)) }
 	if err = leaveLogin(n.cfg.Data, n.cfg.Login); err == nil {
-		err = writeWhole(file, url+"\n")
+		err = whole(file, written(url+"\n"))
 	}
 	return forget, err
 }
 
 func (n *node) embedded() bool { return n.cfg.NATS == "" }
-
-// writeWhole puts a file in place whole, so that no reader sees half of it. Only its owner
-// reads it: a file that is there already, whose mode may be another, is not written to.
-func writeWhole(path, content string) error {
-	made := path + ".new"
-	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(made, path)
-}
 
 // reachable is a URL that clients of this machine can use where the server
 // listens on every address.

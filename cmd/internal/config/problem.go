@@ -11,11 +11,13 @@ import (
 
 // Problem is one mistake in a file.
 type Problem struct {
-	File string
+	File string `json:"-"`
 	// Line and Col count from 1, in characters. Zero: the file as a whole.
-	Line, Col int
+	Line int `json:"line"`
+	Col  int `json:"col"`
 	// What is wrong, and what to do about it; Do is empty where What has both.
-	What, Do string
+	What string `json:"what"`
+	Do   string `json:"do"`
 }
 
 // Error is file:line:col: what; what to do.

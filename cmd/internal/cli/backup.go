@@ -55,6 +55,32 @@ $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
 }
 
 func (a *app) runBackup(ctx context.Context, name string, force bool) error {
+	line := a.progress()
+	return a.copied(ctx, name, force, func(ctx context.Context, w io.Writer, cfg backup.Config) (contents, error) {
+		cfg.Progress = func(p backup.Progress) {
+			line.show("backup %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
+		}
+		m, err := backup.Write(ctx, w, cfg)
+		if line.end(); err != nil {
+			return contents{}, err
+		}
+		c := contents{text: told(m), json: m}
+		if m.Encrypted() {
+			c.remark = fmt.Sprintf("agents in it are encrypted and their keys are not in it: copy them, to another place, with `%s backup --keys FILE`", a.started)
+		}
+		return c, nil
+	})
+}
+
+// contents are what is in a copy: in one line, in JSON, and what must be known of a file with it.
+type contents struct {
+	text   string
+	json   any
+	remark string
+}
+
+// copied makes a file of what write copies, or for - standard output, and says what is in it.
+func (a *app) copied(ctx context.Context, name string, force bool, write func(context.Context, io.Writer, backup.Config) (contents, error)) error {
 	cfg, err := a.copies(name, force)
 	if err != nil {
 		return err
@@ -62,33 +88,28 @@ func (a *app) runBackup(ctx context.Context, name string, force bool) error {
 	defer cfg.Conn.Close()
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
-	line := a.progress()
-	cfg.Progress = func(p backup.Progress) {
-		line.show("backup %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
-	}
-	var m *backup.Manifest
-	write := func(w io.Writer) (err error) {
-		m, err = backup.Write(ctx, w, cfg)
-		line.end()
-		return err
-	}
 	if name == "-" {
-		if err := write(a.out); err != nil {
-			return err
+		c, err := write(ctx, a.out, cfg)
+		if err == nil {
+			a.note("%s", c.text)
 		}
-		a.note("%s", told(m))
-		return nil
-	}
-	if err := whole(name, write); err != nil {
 		return err
 	}
-	if m.Encrypted() {
-		a.note("agents in it are encrypted and their keys are not in it: copy them, to another place, with `%s backup --keys FILE`", a.started)
+	var c contents
+	err = whole(name, func(w io.Writer) (err error) {
+		c, err = write(ctx, w, cfg)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.remark != "" {
+		a.note("%s", c.remark)
 	}
 	if a.json() {
-		return a.object(m)
+		return a.object(c.json)
 	}
-	a.printf("%s: %s\n", name, told(m))
+	a.printf("%s: %s\n", name, c.text)
 	return nil
 }
 

@@ -95,24 +95,24 @@ func (a *app) candidates(cmd *cobra.Command, name string, args []string, begun s
 		return nil, how
 	}
 	defer done()
-	for word, about := range source(ctx, c, args, begun) {
-		if !strings.HasPrefix(word, begun) || slices.ContainsFunc(found, func(f string) bool { return f == word || strings.HasPrefix(f, word+"\t") }) {
-			continue
+	source(ctx, c, args, begun, func(word, about string) {
+		if word == "" || !strings.HasPrefix(word, begun) || slices.ContainsFunc(found, func(f string) bool { return f == word || strings.HasPrefix(f, word+"\t") }) {
+			return
 		}
 		if about != "" {
 			word += "\t" + projections.Printable(about, 60)
 		}
 		found = append(found, word)
-	}
+	})
 	if slices.ContainsFunc(found, func(word string) bool { return strings.HasSuffix(word, "/") }) {
 		how |= cobra.ShellCompDirectiveNoSpace // a kind, behind which a key is written
 	}
 	return found, how
 }
 
-// source gives what can be written, each with a few words about it. args are the arguments
+// source gives what can be written to add, each with a few words about it. args are the arguments
 // before it, and begun its beginning.
-type source func(ctx context.Context, c *client.Client, args []string, begun string) iter.Seq2[string, string]
+type source func(ctx context.Context, c *client.Client, args []string, begun string, add func(word, about string))
 
 // sources are those of arguments and flags, by name, with that of the command before it where
 // it means something else there.
@@ -138,37 +138,32 @@ var turnIDs = ofAgent(messages.Query{View: "turns"}, func(t projections.Turn) (s
 
 // ofAgent is what the lines of a view of the agent say that was named before.
 func ofAgent[T any](q messages.Query, text func(T) (word, about string)) source {
-	return func(ctx context.Context, c *client.Client, args []string, _ string) iter.Seq2[string, string] {
-		if len(args) == 0 {
-			return func(func(string, string) bool) {}
+	return func(ctx context.Context, c *client.Client, args []string, _ string, add func(word, about string)) {
+		if len(args) > 0 {
+			texted(c.Query(ctx, args[0], q), text, add)
 		}
-		return texted(c.Query(ctx, args[0], q), text)
 	}
 }
 
 // ofTenant is what the lines of a view of the default tenant say.
 func ofTenant[T any](q messages.Query, text func(T) (word, about string)) source {
-	return func(ctx context.Context, c *client.Client, _ []string, _ string) iter.Seq2[string, string] {
-		return texted(c.QueryTenant(ctx, messages.DefaultTenant, q), text)
+	return func(ctx context.Context, c *client.Client, _ []string, _ string, add func(word, about string)) {
+		texted(c.QueryTenant(ctx, messages.DefaultTenant, q), text, add)
 	}
 }
 
-// texted gives what text makes of lines, until they end or there is an error.
-func texted[T any](lines iter.Seq2[json.RawMessage, error], text func(T) (word, about string)) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for line, err := range lines {
-			if err != nil {
-				return
-			}
-			if word, about := text(raw[T](line)); word != "" && !yield(word, about) {
-				return
-			}
+// texted adds what text makes of lines, until they end or there is an error.
+func texted[T any](lines iter.Seq2[json.RawMessage, error], text func(T) (word, about string), add func(word, about string)) {
+	for line, err := range lines {
+		if err != nil {
+			return
 		}
+		add(text(raw[T](line)))
 	}
 }
 
-// agentsAndKinds gives agents whose address begins so, and the kinds of which there may be others.
-func agentsAndKinds(ctx context.Context, c *client.Client, args []string, begun string) iter.Seq2[string, string] {
+// agentsAndKinds adds agents whose address begins so, and the kinds of which there may be others.
+func agentsAndKinds(ctx context.Context, c *client.Client, args []string, begun string, add func(word, about string)) {
 	tenant, q := messages.DefaultTenant, messages.Query{View: "agents", Limit: mostSought}
 	switch parts := strings.Split(begun, "/"); len(parts) {
 	case 2:
@@ -176,42 +171,25 @@ func agentsAndKinds(ctx context.Context, c *client.Client, args []string, begun 
 	case 3:
 		tenant, q.Kind = parts[0], parts[1]
 	}
-	return func(yield func(string, string) bool) {
-		for word, about := range texted(c.QueryTenant(ctx, tenant, q), func(r projections.Agent) (string, string) { return r.Agent.String(), string(r.Phase) }) {
-			if !yield(word, about) {
-				return
-			}
-		}
-		for kind := range kinds(ctx, c, args, begun) {
-			if !yield(kind+"/", "") {
-				return
-			}
+	texted(c.QueryTenant(ctx, tenant, q), func(r projections.Agent) (string, string) { return r.Agent.String(), string(r.Phase) }, add)
+	kinds(ctx, c, args, begun, func(kind, _ string) { add(kind+"/", "") })
+}
+
+// kinds adds the kinds that nodes serve.
+func kinds(ctx context.Context, c *client.Client, _ []string, _ string, add func(word, about string)) {
+	nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // who may not ask has no words
+	for _, n := range nodes {
+		for _, kind := range n.Kinds {
+			add(kind, "")
 		}
 	}
 }
 
-// kinds gives the kinds that nodes serve.
-func kinds(ctx context.Context, c *client.Client, _ []string, _ string) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // who may not ask has no words
-		for _, n := range nodes {
-			for _, kind := range n.Kinds {
-				if !yield(kind, "") {
-					return
-				}
-			}
-		}
-	}
-}
-
-// nodeNames gives the names of nodes, and their ids.
-func nodeNames(ctx context.Context, c *client.Client, _ []string, _ string) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // as above
-		for _, n := range nodes {
-			if !yield(n.Host, "") || !yield(n.Node, n.Host) {
-				return
-			}
-		}
+// nodeNames adds the names of nodes, and their ids.
+func nodeNames(ctx context.Context, c *client.Client, _ []string, _ string, add func(word, about string)) {
+	nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // as above
+	for _, n := range nodes {
+		add(n.Host, "")
+		add(n.Node, n.Host)
 	}
 }

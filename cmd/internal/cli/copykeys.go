@@ -17,35 +17,15 @@ import (
 
 // runBackupKeys copies the agents' keys to a file.
 func (a *app) runBackupKeys(ctx context.Context, name string, force bool) error {
-	cfg, err := a.copies(name, force)
-	if err != nil {
-		return err
-	}
-	defer cfg.Conn.Close()
-	cfg.Progress = a.keysProgress("copy")
-	ctx, cancel := a.limited(ctx)
-	defer cancel()
-	var m *backup.Keys
-	write := func(w io.Writer) (err error) {
-		m, err = backup.WriteKeys(ctx, w, cfg)
-		return err
-	}
-	if name == "-" {
-		if err := write(a.out); err != nil {
-			return err
+	return a.copied(ctx, name, force, func(ctx context.Context, w io.Writer, cfg backup.Config) (contents, error) {
+		cfg.Progress = a.keysProgress("copy")
+		m, err := backup.WriteKeys(ctx, w, cfg)
+		if err != nil {
+			return contents{}, err
 		}
-		a.note("%s", toldKeys(m))
-		return nil
-	}
-	if err := whole(name, write); err != nil {
-		return err
-	}
-	a.note("the keys in it are wrapped and worth nothing without the wrapping key; keep both apart from backups, and of copies of the keys the newest alone")
-	if a.json() {
-		return a.object(a.summary(m))
-	}
-	a.printf("%s: %s\n", name, toldKeys(m))
-	return nil
+		return contents{toldKeys(m), keysSummary{m, m.Keys, m.LeftOut},
+			"the keys in it are wrapped and worth nothing without the wrapping key; keep both apart from backups, and of copies of the keys the newest alone"}, nil
+	})
 }
 
 func (a *app) keysProgress(what string) func(backup.Progress) {
@@ -63,8 +43,6 @@ type keysSummary struct {
 	Count   int `json:"keys"`
 	LeftOut int `json:"left_out"`
 }
-
-func (a *app) summary(m *backup.Keys) keysSummary { return keysSummary{m, m.Keys, m.LeftOut} }
 
 // toldKeys says what is in a copy of keys in one line.
 func toldKeys(m *backup.Keys) string {
@@ -126,7 +104,7 @@ func (a *app) dryKeys(name string, m *backup.Keys, ring []encrypted.Key) error {
 		}
 	}
 	if a.json() {
-		return a.object(a.summary(m))
+		return a.object(keysSummary{m, m.Keys, m.LeftOut})
 	}
 	a.printf("%s is whole: %s\n", name, toldKeys(m))
 	return nil

@@ -126,7 +126,7 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		if others {
 			return t.stuckBehind(ctx, e, messages.Queued)
 		}
-		return t.paused(ctx, e)
+		return t.stuck(ctx, e, fmt.Sprintf("turn %s waits", e.Turn))
 	case messages.TurnCompleted{}.EventType():
 		if finish := raw[messages.TurnCompleted](ev.Data).Finish; finish != "" && !t.app.json() {
 			t.endLine()
@@ -253,12 +253,6 @@ func askLine(ev client.Event) any {
 	}{fact, ev.Output, ev.Usage}
 }
 
-// paused settles what the turn waits for, as far as that can be done here, and
-// says what is left.
-func (t *turn) paused(ctx context.Context, e messages.TurnPaused) error {
-	return t.stuck(ctx, e, fmt.Sprintf("turn %s waits", e.Turn))
-}
-
 // behind says so if the input waits with or behind a turn that waits for a
 // person.
 func (t *turn) behind(ctx context.Context, disposition messages.Disposition) error {
@@ -267,7 +261,9 @@ func (t *turn) behind(ctx context.Context, disposition messages.Disposition) err
 	case !ok:
 		return nil // the answer still comes
 	case s.Phase != messages.PhasePaused:
-		t.app.waits(t.agent, disposition, s)
+		if t.app.verbose || isTerminal(t.app.err) {
+			t.app.note("· %s: %s is busy with turn %s", disposition, t.agent, s.Turn)
+		}
 		return nil
 	}
 	t.rests = s.Turn
@@ -275,7 +271,7 @@ func (t *turn) behind(ctx context.Context, disposition messages.Disposition) err
 	return t.stuckBehind(ctx, e, disposition)
 }
 
-// stuckBehind is paused for another turn than the input's own, or for one that
+// stuckBehind is stuck for another turn than the input's own, or for one that
 // the input steered.
 func (t *turn) stuckBehind(ctx context.Context, e messages.TurnPaused, disposition messages.Disposition) error {
 	if disposition == messages.Steered {
@@ -287,8 +283,8 @@ func (t *turn) stuckBehind(ctx context.Context, e messages.TurnPaused, dispositi
 	return t.stuck(ctx, e, fmt.Sprintf("the input is queued behind turn %s, which waits", e.Turn))
 }
 
-// stuck says, after some words of its own, what a paused turn waits for, unless
-// somebody has settled it.
+// stuck settles what a paused turn waits for, as far as that can be done here, and says what is
+// left, after some words of its own.
 func (t *turn) stuck(ctx context.Context, e messages.TurnPaused, who string) error {
 	s, waits, err := t.settleHere(ctx, e)
 	if !waits || err != nil {
@@ -296,12 +292,6 @@ func (t *turn) stuck(ctx context.Context, e messages.TurnPaused, who string) err
 	}
 	what, do := t.app.standing(t.agent, s, t.limit)
 	return &failure{code: exitWaits, what: fmt.Sprintf("%s for a person (%s)%s", who, s.Paused, because(what)), do: do}
-}
-
-func (a *app) waits(agent string, disposition messages.Disposition, s projections.AgentStatus) {
-	if a.verbose || isTerminal(a.err) {
-		a.note("· %s: %s is busy with turn %s", disposition, agent, s.Turn)
-	}
 }
 
 // failed says why the turn failed and how to go on.

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -95,18 +94,7 @@ func checkTools(set providers.Set, d actors.Definition) error {
 
 // definitions are the agents of a file; command makes a tool of a program.
 func definitions(c *config.Config, command func(toolbox.CommandConfig) (tool.Tool, error)) ([]actors.Definition, error) {
-	return c.Definitions(toolbox.ByName, func(t config.ToolConfig) (tool.Tool, error) {
-		var env []string
-		for name, value := range t.Env {
-			env = append(env, name+"="+value.Reveal())
-		}
-		slices.Sort(env)
-		return command(toolbox.CommandConfig{
-			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Command: t.Command, Dir: t.Dir,
-			Env: env, OnUnknown: t.OnUnknown, Reconcile: t.Reconcile, Timeout: t.Timeout, MaxOutput: t.MaxOutput, KeyField: t.KeyField,
-			Approval: t.Approval, ApproveIf: t.ApproveIf, ApproveRepeats: t.ApproveRepeats, ApprovalTimeout: t.ApprovalTimeout,
-		})
-	}, toolbox.Names()...)
+	return c.Definitions(toolbox.ByName, command, toolbox.Names()...)
 }
 
 func openAIOptions(p config.ProviderConfig) []openai.Option {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 )
@@ -22,7 +23,7 @@ func (r *reader) agents(n *node) {
 const maxPayload = 1 << 30
 
 func (r *reader) agent(f field) AgentConfig {
-	a := AgentConfig{Kind: f.name}
+	a := AgentConfig{Definition: actors.Definition{Kind: f.name}}
 	var choice, stops *node
 	var costs []*node
 	owner := titled("agent", f.name)
@@ -41,10 +42,13 @@ func (r *reader) agent(f field) AgentConfig {
 		"parallel":         r.count("parallel", &a.Parallel),
 		"show_at_most":     r.countTo(maxPayload, "show_at_most", &a.ShowAtMost),
 		"budget":           func(n *node) { costs = r.budget(n, &a) },
-		"when_reached":     func(n *node) { r.whenReached(n, &a) },
-		"compact":          func(n *node) { r.compact(n, &a) },
-		"settings":         func(n *node) { a.Settings = r.settings(n) },
-		"retain":           func(n *node) { r.retain(n, &a) },
+		"when_reached": func(n *node) {
+			s, _ := r.word(n, "when_reached", []string{"fail", "pause"})
+			a.PauseAtLimit = s == "pause"
+		},
+		"compact":  func(n *node) { r.compact(n, &a) },
+		"settings": func(n *node) { a.Settings = r.settings(n) },
+		"retain":   func(n *node) { r.retain(n, &a) },
 	})
 	r.hasModel(f, owner)
 	r.choices(choice, stops, &a)

@@ -60,11 +60,6 @@ func (r *reader) lasting(n *node, into *int64) {
 	}
 }
 
-func (r *reader) whenReached(n *node, a *AgentConfig) {
-	s, _ := r.word(n, "when_reached", []string{"fail", "pause"})
-	a.PauseAtLimit = s == "pause"
-}
-
 // costly is a limit in money of an agent with these models.
 type costly struct {
 	at     place

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/providers/tool"
+	"github.com/reprise-dev/reprise/providers/toolbox"
 )
 
 const withTeam = `
@@ -30,7 +31,7 @@ func TestAgentsAsTools(t *testing.T) {
 	if ask, tell := c.Tools[0], c.Tools[1]; ask.Agent != "helper" || ask.Detached || ask.MaxChildren != 3 || tell.Agent != "team" || !tell.Detached {
 		t.Errorf("%+v, %+v", ask, tell)
 	}
-	defs, err := c.Definitions(func(string) (tool.Tool, bool) { return nil, false }, func(tc ToolConfig) (tool.Tool, error) {
+	defs, err := c.Definitions(func(string) (tool.Tool, bool) { return nil, false }, func(tc toolbox.CommandConfig) (tool.Tool, error) {
 		t.Errorf("%s is no program", tc.Name)
 		return nil, nil
 	})

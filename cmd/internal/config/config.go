@@ -12,9 +12,8 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/profile"
-	"github.com/reprise-dev/reprise/providers/tool"
+	"github.com/reprise-dev/reprise/providers/toolbox"
 )
 
 // Config is a whole reprise.yaml that has no mistakes in it. Sections keep the
@@ -37,54 +36,18 @@ type Config struct {
 	places map[string]place // where tools are declared and named
 }
 
-// AgentConfig is one entry of agents. A zero limit was not written.
+// AgentConfig is one entry of agents. What was not written is zero.
 type AgentConfig struct {
-	Kind string
-	// Model is provider/model: model, or the first of models.
-	Model string
-	// Fallbacks are the rest of models, in order: one takes over for the rest of
-	// a turn when those before it have failed for good.
-	Fallbacks    []string
-	Instructions string
+	// Definition is the agent without tools, sources and hooks.
+	actors.Definition
 	// Tools are names: of ToolConfigs or of built-in tools.
 	Tools []string
 	// MCP are further tools, those of servers.
 	MCP []MCPUse
-	// ToolChoice is required (some tool), none, or the name of one of Tools,
-	// until a tool was used in the turn. Empty, or written as auto: the model
-	// chooses.
-	ToolChoice string
-	// StopOn are those of Tools whose result ends the turn as its output.
-	StopOn []string
-	// ApprovalTimeout denies calls that nobody has decided about, where their
-	// tool does not say. Zero: they wait.
-	ApprovalTimeout time.Duration
-	Settings        providers.Settings
-	// ModelSettings are those of single models, by provider/model.
-	ModelSettings map[string]providers.Settings
-	MaxSteps      int
-	MaxQueue      int
-	MaxAttempts   int
-	Parallel      int
-	// ShowAtMost is how many bytes a model is shown of a text that is too large for
-	// the log. Zero: actors.Definition's default.
-	ShowAtMost int
-	// TurnLimits are budget.turn; the steps of a turn are MaxSteps.
-	TurnLimits messages.Limits
-	// AgentLimits are budget.agent: for all turns together.
-	AgentLimits messages.Limits
-	// PauseAtLimit is when_reached: pause. A turn that reaches one of its limits,
-	// MaxSteps too, waits for a person to raise it. Otherwise it fails.
-	PauseAtLimit bool
-	// Compact says when and how what a model sees of the past is made shorter.
-	Compact actors.Compaction
-	// PromptApproves says whether whoever prompts the agent may decide about its
-	// calls that wait for approval. Otherwise only who may publish commands to it
-	// decides. Nil: the file does not say.
+	// PromptApproves reports whether who prompts the agent may decide about its calls that
+	// wait for approval. Otherwise only who may publish commands to it decides. Nil: the file
+	// does not say.
 	PromptApproves *bool
-	// Retain is how long an agent may rest before it is archived and deleted. Zero:
-	// for ever.
-	Retain time.Duration
 }
 
 // models are all models of the agent, the one to begin with first.
@@ -108,7 +71,12 @@ func (c *Config) Models() (models []string) {
 // ToolConfig is one entry of tools: a program that gets its arguments as JSON on
 // standard input and answers on standard output, or an agent.
 type ToolConfig struct {
-	Name string
+	// CommandConfig is the program, or without Command what an agent has of it: its name,
+	// description, parameters and approval. ApproveIf returns an error for arguments that it
+	// cannot judge, and ends soon whatever they hold.
+	toolbox.CommandConfig `json:"-"`
+	// Env is set on top of what the program inherits.
+	Env map[string]Secret
 	// Agent is the kind of agent that does it; Command is then empty. Without
 	// Parameters it has one argument, input.
 	Agent string
@@ -117,42 +85,6 @@ type ToolConfig struct {
 	// MaxChildren is how many agents a turn may ask before this tool refuses. Zero:
 	// messages.MaxChildren.
 	MaxChildren int
-	// Command is the program and its arguments; a relative program is found
-	// from Dir.
-	Command     []string
-	Description string
-	// Parameters is the JSON schema of the arguments: an object.
-	Parameters json.RawMessage
-	OnUnknown  tool.OnUnknown
-	// Reconcile is the program that reports what became of a call, for tool.Reconcile
-	// and no other OnUnknown.
-	Reconcile []string
-	// Approval says which calls wait for a person: those of never (the default),
-	// of always, or those that ApproveIf says so of.
-	Approval tool.Approval
-	// ApproveIf is what approval has in place of never and always: an expression
-	// on the arguments, of the language at expr-lang.org, such as
-	// args.cents > 5000. Set for tool.Asked and no other; its error, which it
-	// gives for arguments that it cannot judge, counts as yes. Safe for concurrent
-	// use, and bounded in time whatever the arguments.
-	ApproveIf func(arguments json.RawMessage) (bool, error) `json:"-"`
-	// ApproveRepeats wants approval also for a call with the arguments of another one in
-	// the same turn. OnUnknown is tool.Pause or tool.Rerun.
-	ApproveRepeats bool
-	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
-	// agent's.
-	ApprovalTimeout time.Duration
-	// KeyField is a field that is added to the arguments on standard input and
-	// holds the idempotency key. The model is not told of it. Empty: none.
-	KeyField string
-	// Timeout ends a call that takes longer. Zero: tool.DefaultTimeout.
-	Timeout time.Duration
-	// MaxOutput is the most bytes of output. Zero: toolbox.DefaultMaxOutput.
-	MaxOutput int
-	// Env is set on top of what the program inherits; see toolbox.CommandConfig.
-	Env map[string]Secret
-	// Dir is where the program runs: the folder of the file, or dir seen from it.
-	Dir string
 }
 
 // ProviderConfig is one entry of providers.

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/tool"
+	"github.com/reprise-dev/reprise/providers/toolbox"
 )
 
 const whole = `# everything that can be written
@@ -80,42 +81,41 @@ func TestParse(t *testing.T) {
 	half, one, eighth, written := float32(0.5), float32(1), 0.125, 0.5
 	want := &Config{
 		File: filepath.FromSlash("conf/reprise.yaml"),
-		Agents: []AgentConfig{{
+		Agents: []AgentConfig{{Tools: []string{"clock", "lookup"}, PromptApproves: new(true), Definition: actors.Definition{
 			Kind: "assistant", Model: "openai/gpt-5.5",
 			Instructions: "You are terse.\nYou serve Ada; ${this} stays.\n",
-			Tools:        []string{"clock", "lookup"},
 			ToolChoice:   "lookup", StopOn: []string{"lookup"}, ApprovalTimeout: time.Hour,
 			MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4, ShowAtMost: 2_000_000,
 			TurnLimits:   messages.Limits{MaxTokens: 200_000, MaxCost: 250_000_000, MaxDuration: 600_000},
 			AgentLimits:  messages.Limits{MaxSteps: 5000, MaxTokens: 50_000_000, MaxCost: 7_000_000_000, MaxDuration: 86_400_000},
-			PauseAtLimit: true, PromptApproves: new(true),
-			Compact:  actors.Compaction{AtTokens: 60_000, Keep: 30, How: messages.CompactSummary, Model: "demo/demo", Instructions: "Be brief."},
-			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
-		}, {Kind: "42", Model: "demo/demo"}, {
-			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo", "local/m"}, Tools: []string{"clock"}, ToolChoice: "required",
+			PauseAtLimit: true,
+			Compact:      actors.Compaction{AtTokens: 60_000, Keep: 30, How: messages.CompactSummary, Model: "demo/demo", Instructions: "Be brief."},
+			Settings:     providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
+		}}, {Definition: actors.Definition{Kind: "42", Model: "demo/demo"}}, {Tools: []string{"clock"}, Definition: actors.Definition{
+			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo", "local/m"}, ToolChoice: "required",
 			ModelSettings: map[string]providers.Settings{"demo/demo": {Seed: new(int64(-1)), Stop: []string{"END"}}},
-		}, {
+		}}, {Definition: actors.Definition{
 			Kind: "all", Model: "demo/demo", Settings: providers.Settings{
 				Seed: new(int64(7)), PresencePenalty: new(float32(-1)), FrequencyPenalty: &half, Verbosity: "high", ServiceTier: "flex",
 				ParallelToolCalls: new(bool), CacheKey: "Ada",
 				HostedTools: []json.RawMessage{json.RawMessage(`{"for":"Ada","type":"web_search"}`)},
 				ExtraBody:   map[string]json.RawMessage{"n": json.RawMessage(`1`), "who": json.RawMessage(`{"is":"Ada"}`)},
 			},
-		}},
-		Tools: []ToolConfig{{
+		}}},
+		Tools: []ToolConfig{{Env: map[string]Secret{"TOKEN": "sk-variable-123456"}, CommandConfig: toolbox.CommandConfig{
 			Name: "lookup", Command: []string{"./lookup.sh", "--for=Ada"}, Description: "Look a word up",
 			Parameters: json.RawMessage(`{"properties":{"exact":{"default":true,"type":"boolean"},"word":{"maxLength":16,"pattern":"^${1}$","type":"string"}},"required":["word"],"type":"object"}`),
 			OnUnknown:  tool.Rerun, Timeout: 90 * time.Second, MaxOutput: 1 << 24,
 			Approval: tool.Asked, ApproveRepeats: true, ApprovalTimeout: 10 * time.Minute, KeyField: "idempotency_key",
-			Env: map[string]Secret{"TOKEN": "sk-variable-123456"}, Dir: filepath.FromSlash("conf/scripts"),
-		}, {
+			Dir: filepath.FromSlash("conf/scripts"),
+		}}, {CommandConfig: toolbox.CommandConfig{
 			Name: "bare", Command: []string{"/bin/true"}, Description: "Nothing", OnUnknown: tool.Pause, Dir: "conf",
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
-		}, {
+		}}, {CommandConfig: toolbox.CommandConfig{
 			Name: "asked", Command: []string{"./pay"}, Description: "Pay", OnUnknown: tool.Reconcile, Dir: "conf",
 			Reconcile: []string{"./pay", "--status"}, Approval: tool.Always,
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
-		}},
+		}}},
 		Providers: []ProviderConfig{
 			{Name: "openai", Type: "openai", APIKey: "sk-key-123456", Used: true, Rules: profile.Rules{API: profile.Chat}},
 			{Name: "local", Type: "openai", BaseURL: "http://127.0.0.1:1234/v1", Used: true, Profile: "vllm",
@@ -173,7 +173,7 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if want := []AgentConfig{{Kind: "a", Model: "demo/demo", MaxSteps: 3}}; !reflect.DeepEqual(c.Agents, want) {
+		if want := []AgentConfig{{Definition: actors.Definition{Kind: "a", Model: "demo/demo", MaxSteps: 3}}}; !reflect.DeepEqual(c.Agents, want) {
 			t.Errorf("%s: got %+v", name, c.Agents)
 		}
 	}
@@ -231,7 +231,7 @@ func lookup(name string) (tool.Tool, bool) {
 	return nil, false
 }
 
-func command(tc ToolConfig) (tool.Tool, error) {
+func command(tc toolbox.CommandConfig) (tool.Tool, error) {
 	if tc.Name == "broken" {
 		return nil, errors.New("no such program")
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/providers/tool"
+	"github.com/reprise-dev/reprise/providers/toolbox"
 )
 
 // Definitions are the agents of the file with their tools. lookup finds the
@@ -13,7 +14,7 @@ import (
 // [Problems].
 func (c *Config) Definitions(
 	lookup func(name string) (tool.Tool, bool),
-	command func(ToolConfig) (tool.Tool, error),
+	command func(toolbox.CommandConfig) (tool.Tool, error),
 	builtin ...string,
 ) ([]actors.Definition, error) {
 	found := &collector{file: c.File}
@@ -25,7 +26,7 @@ func (c *Config) Definitions(
 	slices.Sort(names)
 	defs := make([]actors.Definition, 0, len(c.Agents))
 	for _, a := range c.Agents {
-		d := a.definition()
+		d := a.Definition
 		for _, name := range a.Tools {
 			t, ok := declared[name]
 			if !ok {
@@ -51,7 +52,7 @@ func (c *Config) Definitions(
 func (c *Config) declared(
 	found *collector,
 	lookup func(string) (tool.Tool, bool),
-	command func(ToolConfig) (tool.Tool, error),
+	command func(toolbox.CommandConfig) (tool.Tool, error),
 ) map[string]tool.Tool {
 	out := make(map[string]tool.Tool, len(c.Tools))
 	for _, tc := range c.Tools {
@@ -65,7 +66,7 @@ func (c *Config) declared(
 			out[tc.Name] = tc.agentTool()
 			continue
 		}
-		t, err := command(tc)
+		t, err := command(tc.program())
 		if err != nil {
 			found.add(at, "mend its command", "tool %s cannot be made: %v", shown(tc.Name), err)
 			continue
@@ -75,11 +76,18 @@ func (c *Config) declared(
 	return out
 }
 
-func (a AgentConfig) definition() actors.Definition {
-	return actors.Definition{
-		Kind: a.Kind, Model: a.Model, Fallbacks: a.Fallbacks, Instructions: a.Instructions, Settings: a.Settings, ModelSettings: a.ModelSettings,
-		MaxSteps: a.MaxSteps, MaxQueue: a.MaxQueue, MaxAttempts: a.MaxAttempts, Parallel: a.Parallel, ShowAtMost: a.ShowAtMost,
-		ToolChoice: a.ToolChoice, StopOn: a.StopOn, ApprovalTimeout: a.ApprovalTimeout,
-		TurnLimits: a.TurnLimits, AgentLimits: a.AgentLimits, PauseAtLimit: a.PauseAtLimit, Compact: a.Compact, Retain: a.Retain,
+// program is the program of an entry, with its environment.
+func (t ToolConfig) program() toolbox.CommandConfig {
+	c := t.CommandConfig
+	c.Env = assignments(t.Env)
+	return c
+}
+
+// assignments are name=value, sorted.
+func assignments(env map[string]Secret) (list []string) {
+	for name, value := range env {
+		list = append(list, name+"="+value.Reveal())
 	}
+	slices.Sort(list)
+	return list
 }

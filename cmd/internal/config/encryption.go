@@ -1,7 +1,5 @@
 package config
 
-import "path/filepath"
-
 // EncryptionConfig is the section encryption: where the wrapping key is. At most
 // one of its fields is set.
 type EncryptionConfig struct {
@@ -19,7 +17,7 @@ func (r *reader) encryption(n *node) {
 	var key string
 	r.fields(n, "encryption", map[string]func(*node){
 		"key":      r.line("key", &key),
-		"key_file": r.line("key_file", &e.KeyFile),
+		"key_file": r.path("key_file", &e.KeyFile),
 	})
 	e.Key = Secret(key)
 	for _, name := range []string{"key", "key_file"} {
@@ -29,9 +27,6 @@ func (r *reader) encryption(n *node) {
 	}
 	if n.kind == mapping && n.get("key") != nil && n.get("key_file") != nil {
 		r.add(n.at, "keep one of them", "encryption has both key and key_file")
-	}
-	if e.KeyFile != "" && !filepath.IsAbs(e.KeyFile) {
-		e.KeyFile = filepath.Join(filepath.Dir(r.config.File), e.KeyFile)
 	}
 	if (n.kind == mapping || n.kind == empty) && key == "" && e.KeyFile == "" { // an empty section must not pass as none
 		r.add(n.at, `write key: "${REPRISE_KEY}", or key_file: and a path; or remove the section`, "encryption names no key")

@@ -36,14 +36,10 @@ type MCPUse struct {
 
 // Config is the server as package mcp has it.
 func (m MCPConfig) Config() mcp.Config {
-	c := mcp.Config{Name: m.Name, Command: m.Command, URL: m.URL.Reveal(), Timeout: m.Timeout}
+	c := mcp.Config{Name: m.Name, Command: m.Command, URL: m.URL.Reveal(), Env: assignments(m.Env), Timeout: m.Timeout}
 	if len(m.Command) > 0 {
 		c.Dir = m.Dir
 	}
-	for name, value := range m.Env {
-		c.Env = append(c.Env, name+"="+value.Reveal())
-	}
-	slices.Sort(c.Env)
 	if len(m.Headers) > 0 {
 		c.Headers = make(map[string]string)
 	}
@@ -93,18 +89,16 @@ func (r *reader) server(f field) MCPConfig {
 	r.lenient = !m.Used
 	defer func() { r.lenient = false }()
 	before, owner := len(r.found), titled("MCP server", f.name)
-	t := ToolConfig{Dir: m.Dir}
 	r.fields(f.value, owner, map[string]func(*node){
 		"command": func(n *node) { m.Command = r.command(n, "command") },
 		"env":     func(n *node) { m.Env = r.environment(n) },
-		"dir":     func(n *node) { r.dir(n, &t) },
+		"dir":     r.path("dir", &m.Dir),
 		"url":     func(n *node) { s, _ := r.text(n, "url"); m.URL = Secret(s) },
 		"headers": func(n *node) {
 			m.Headers = r.secrets(n, "headers", headerName, "the name of a header", "use letters, digits and -")
 		},
 		"timeout": r.duration("timeout", &m.Timeout),
 	})
-	m.Dir = t.Dir
 	command, url := f.value.get("command"), f.value.get("url")
 	switch {
 	case f.value.kind != mapping && f.value.kind != empty, len(r.found) > before:
@@ -167,7 +161,8 @@ func (r *reader) mcpUse(item *node, a *AgentConfig) {
 		},
 		"approval": func(n *node) {
 			r.toolRules(n, "approval", func(name string, n *node) {
-				t := ToolConfig{Name: name}
+				var t ToolConfig
+				t.Name = name
 				r.approval(n, anyArguments, &t)
 				u.Approvals = append(u.Approvals, mcp.ApprovalRule{Tool: name, Approval: t.Approval, ApproveIf: t.ApproveIf})
 			})

@@ -89,9 +89,9 @@ func (l *looker) value(depth int) (any, error) {
 	if depth > maxLookedDepth {
 		return nil, fmt.Errorf("the arguments nest more than %d levels deep", maxLookedDepth)
 	}
-	token, err := l.d.Token()
+	token, err := l.token()
 	if err != nil {
-		return nil, fmt.Errorf("the arguments are no JSON: %w", err)
+		return nil, err
 	}
 	switch token := token.(type) {
 	case json.Delim:
@@ -118,15 +118,16 @@ func (l *looker) list(depth int) (any, error) {
 		}
 		items = append(items, item)
 	}
-	return items, l.end()
+	_, err := l.token()
+	return items, err
 }
 
 func (l *looker) object(depth int) (any, error) {
 	fields, seen := map[string]any{}, map[string]bool{}
 	for l.d.More() {
-		token, err := l.d.Token()
+		token, err := l.token()
 		if err != nil {
-			return nil, fmt.Errorf("the arguments are no JSON: %w", err)
+			return nil, err
 		}
 		name, _ := token.(string) // the decoder lets nothing else stand here
 		if err := l.name(name, seen); err != nil {
@@ -136,7 +137,8 @@ func (l *looker) object(depth int) (any, error) {
 			return nil, err
 		}
 	}
-	return fields, l.end()
+	_, err := l.token()
+	return fields, err
 }
 
 // name holds that a field is not another one of the object, nor one that the
@@ -164,9 +166,10 @@ func folded(name string) string {
 	}, name)
 }
 
-func (l *looker) end() error {
-	if _, err := l.d.Token(); err != nil {
-		return fmt.Errorf("the arguments are no JSON: %w", err)
+func (l *looker) token() (json.Token, error) {
+	token, err := l.d.Token()
+	if err != nil {
+		return nil, fmt.Errorf("the arguments are no JSON: %w", err)
 	}
-	return nil
+	return token, nil
 }

@@ -69,13 +69,9 @@ func (r *reader) provider(f field) ProviderConfig {
 			p.BaseURL = r.baseURL(n)
 			noURL = p.BaseURL == "" && len(r.found) == before
 		},
-		"api":  func(n *node) { api = r.api(n) },
-		"type": func(n *node) { r.word(n, "type", []string{"openai"}) },
-		"profile": func(n *node) {
-			if s, ok := r.word(n, "profile", profile.Names()); ok {
-				p.Profile = s
-			}
-		},
+		"api":        func(n *node) { api = r.api(n) },
+		"type":       func(n *node) { r.word(n, "type", []string{"openai"}) },
+		"profile":    func(n *node) { p.Profile, _ = r.word(n, "profile", profile.Names()) },
 		"rules":      func(n *node) { p.Rules = r.rules(n) },
 		"headers":    func(n *node) { p.Headers = r.headers(n) },
 		"query":      func(n *node) { p.Query = r.query(n) },

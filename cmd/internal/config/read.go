@@ -42,7 +42,7 @@ func (r *reader) root(n *node) {
 		"prices":    func(*node) {},
 
 		"encryption": r.encryption,
-		"retain_to":  r.folder("retain_to", &r.config.RetainTo),
+		"retain_to":  r.retainTo,
 	})
 	if agents := n.get("agents"); agents == nil {
 		r.add(n.at, "add agents: with one agent below it", "there are no agents")
@@ -210,27 +210,17 @@ func (r *reader) countTo(limit int64, name string, into *int) func(*node) {
 
 // float reads a number from low to high.
 func (r *reader) float(name string, low, high float64, into **float32) func(*node) {
-	want := fmt.Sprintf("a number from %g to %g", low, high)
-	return func(n *node) {
-		s, ok := r.digits(n, name, want)
-		if !ok {
-			return
-		}
-		switch v, err := strconv.ParseFloat(s, 32); {
-		case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(v):
-			r.add(n.at, "write "+want, "%s is not a number", name)
-		case v < low || v > high:
-			r.add(n.at, "write "+want, "%s is out of range", name)
-		default:
-			f := float32(v)
-			*into = &f
-		}
-	}
+	return r.decimal(name, low, high, func(v float64) { *into = new(float32(v)) })
 }
 
 // amount reads a number from 0 to high, in whole units of money.
 func (r *reader) amount(name string, high float64, into *float64) func(*node) {
-	want := "a number from 0 to " + strconv.FormatFloat(high, 'f', -1, 64)
+	return r.decimal(name, 0, high, func(v float64) { *into = v })
+}
+
+// decimal gives a number from low to high to set.
+func (r *reader) decimal(name string, low, high float64, set func(float64)) func(*node) {
+	want := fmt.Sprintf("a number from %g to ", low) + strconv.FormatFloat(high, 'f', -1, 64)
 	return func(n *node) {
 		s, ok := r.digits(n, name, want)
 		if !ok {
@@ -239,10 +229,10 @@ func (r *reader) amount(name string, high float64, into *float64) func(*node) {
 		switch v, err := strconv.ParseFloat(s, 64); {
 		case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(v):
 			r.add(n.at, "write "+want, "%s is not a number", name)
-		case v < 0 || v > high:
+		case v < low || v > high:
 			r.add(n.at, "write "+want, "%s is out of range", name)
 		default:
-			*into = v
+			set(v)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -49,18 +48,11 @@ func (r *reader) days(name string, into *time.Duration) func(*node) {
 	}
 }
 
-// folder reads a path, seen from the folder of the file.
-func (r *reader) folder(name string, into *string) func(*node) {
-	return func(n *node) {
-		s, ok := r.text(n, name)
-		switch {
-		case !ok:
-		case s == "":
-			r.add(n.at, "write a path, or remove the line", "%s is empty", name)
-		case filepath.IsAbs(s):
-			*into = s
-		default:
-			*into = filepath.Join(filepath.Dir(r.config.File), s)
-		}
+// retainTo reads the folder that agents are archived in.
+func (r *reader) retainTo(n *node) {
+	before := len(r.found)
+	r.path("retain_to", &r.config.RetainTo)(n)
+	if r.config.RetainTo == "" && len(r.found) == before && n.kind == text {
+		r.add(n.at, "write a path, or remove the line", "retain_to is empty")
 	}
 }

@@ -60,9 +60,7 @@ func (r *reader) extraBody(n *node) map[string]json.RawMessage {
 			r.add(f.at, "remove it", "extra_body cannot replace %s, which the request is made of", f.name)
 			return
 		}
-		before := len(r.found)
-		raw, err := json.Marshal(r.plain(f.value, r.expanded))
-		if err == nil && len(r.found) == before {
+		if raw, ok := r.json(f.value, r.expanded); ok {
 			extra[f.name] = raw
 		}
 	})
@@ -79,9 +77,7 @@ func (r *reader) hostedTools(n *node) (tools []json.RawMessage) {
 		if !r.hosted(item) {
 			continue
 		}
-		before := len(r.found)
-		raw, err := json.Marshal(r.plain(item, r.expanded))
-		if err == nil && len(r.found) == before {
+		if raw, ok := r.json(item, r.expanded); ok {
 			tools = append(tools, raw)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/reprise-dev/reprise/providers/tool"
+	"github.com/reprise-dev/reprise/providers/toolbox"
 )
 
 func (r *reader) tools(n *node) {
@@ -29,10 +30,10 @@ func wordOf(s string, limit int) bool {
 }
 
 func (r *reader) tool(f field) ToolConfig {
-	t := ToolConfig{
+	t := ToolConfig{CommandConfig: toolbox.CommandConfig{
 		Name: f.name, OnUnknown: tool.Pause, Dir: filepath.Dir(r.file),
 		Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
-	}
+	}}
 	owner := titled("tool", f.name)
 	if agent := f.value.get("agent"); agent != nil {
 		return r.agentTool(f, owner, t)
@@ -55,7 +56,7 @@ func (r *reader) tool(f field) ToolConfig {
 		"timeout":    r.duration("timeout", &t.Timeout),
 		"max_output": r.countTo(maxPayload, "max_output", &t.MaxOutput),
 		"env":        func(n *node) { t.Env = r.environment(n) },
-		"dir":        func(n *node) { r.dir(n, &t) },
+		"dir":        r.path("dir", &t.Dir),
 		"approval":   func(*node) {}, // these two are read once the parameters are
 		"key_field":  func(*node) {},
 
@@ -131,14 +132,17 @@ func (r *reader) oneOnUnknown(n *node) bool {
 	return false
 }
 
-func (r *reader) dir(n *node, t *ToolConfig) {
-	s, ok := r.text(n, "dir")
-	switch {
-	case !ok:
-	case filepath.IsAbs(s):
-		t.Dir = filepath.Clean(s)
-	default:
-		t.Dir = filepath.Join(filepath.Dir(r.file), s)
+// path reads a path, seen from the folder of the file. An empty one changes nothing.
+func (r *reader) path(name string, into *string) func(*node) {
+	return func(n *node) {
+		s, ok := r.text(n, name)
+		switch {
+		case !ok || s == "":
+		case filepath.IsAbs(s):
+			*into = filepath.Clean(s)
+		default:
+			*into = filepath.Join(filepath.Dir(r.file), s)
+		}
 	}
 }
 
@@ -154,9 +158,8 @@ func (r *reader) parameters(n *node, t *ToolConfig) {
 		r.add(n.at, "write {type: object, properties: {…}}", "parameters must be the JSON schema of an object, not %s", n.kind)
 		return
 	}
-	before := len(r.found)
-	raw, err := json.Marshal(r.plain(n, verbatim))
-	if err != nil || len(r.found) > before {
+	raw, ok := r.json(n, verbatim)
+	if !ok {
 		return
 	}
 	if kind := n.get("type"); kind == nil || kind.text != "object" {
@@ -168,7 +171,8 @@ func (r *reader) parameters(n *node, t *ToolConfig) {
 		return
 	}
 	var schema jsonschema.Schema
-	if err = json.Unmarshal(raw, &schema); err == nil {
+	err := json.Unmarshal(raw, &schema)
+	if err == nil {
 		_, err = schema.Resolve(nil)
 	}
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
@@ -181,6 +185,14 @@ func (r *reader) parameters(n *node, t *ToolConfig) {
 	check := schemaCheck{r, titled("tool", t.Name), schemasOf(n)}
 	check.schema(n, "args", false)
 	t.Parameters = raw
+}
+
+// json returns a node as JSON, with the texts that read returns; false if it is none, which is
+// then noted.
+func (r *reader) json(n *node, read func(*node) string) (json.RawMessage, bool) {
+	before := len(r.found)
+	raw, err := json.Marshal(r.plain(n, read))
+	return raw, err == nil && len(r.found) == before
 }
 
 // verbatim returns a text as it is written.

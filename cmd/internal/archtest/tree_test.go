@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -28,12 +29,23 @@ type file struct {
 	imports []string
 }
 
-// tree reads every Go file of the module. It opens the files itself, so that a
-// cached result of these tests is never older than the code.
+// tree is every Go file of the module.
 func tree(t *testing.T) []file {
 	t.Helper()
-	var files []file
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	files, err := readTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("there is no Go code")
+	}
+	return files
+}
+
+// readTree reads every Go file of the module, once for all tests. It opens the files itself, so
+// that a cached result of these tests is never older than the code.
+var readTree = sync.OnceValues(func() (files []file, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -53,14 +65,8 @@ func tree(t *testing.T) []file {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Fatal("there is no Go code")
-	}
-	return files
-}
+	return files, err
+})
 
 func read(path string) (file, error) {
 	data, err := os.ReadFile(path)

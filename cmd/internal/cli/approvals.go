@@ -45,7 +45,7 @@ later calls.`,
 			if err := a.runApprovals(a.ofAgentOrTenant(cmd.Context(), tenant, args, q), none); err != nil || len(args) == 0 || q.At != 0 {
 				return err
 			}
-			return a.tellMore(cmd.Context(), args[0])
+			return a.noteMore(cmd.Context(), args[0])
 		},
 	}
 	tenantFlag(cmd, &tenant)
@@ -75,8 +75,8 @@ func (a *app) runApprovals(calls view, none string) error {
 		fmt.Sprintf("`%s approve AGENT CALL --turn TURN` lets one run, `%s deny AGENT CALL --turn TURN` does not", a.started, a.started))
 }
 
-// tellMore says that more waits below an agent than it lists.
-func (a *app) tellMore(ctx context.Context, agent string) error {
+// noteMore notes that more waits below an agent than it lists.
+func (a *app) noteMore(ctx context.Context, agent string) error {
 	return a.ofAgent(ctx, agent, messages.Query{View: "show"})(func(line json.RawMessage) error {
 		if raw[projections.AgentStatus](line).WaitingMore {
 			a.note("%s", a.moreWaits())

@@ -28,8 +28,8 @@ model may use an id again in another turn, and its arguments with --args-hash.
 
 A decision about a call of an agent below AGENT is passed on to it. What becomes of
 it there is awaited for some seconds: this command fails if it has no effect, for
-somebody may have decided there. If it is not known by then, the event child.settled
-of AGENT tells.`
+it may have been decided there. If it is not known by then, the event child.settled
+of AGENT has it.`
 
 func (a *app) approve() *cobra.Command {
 	return a.decision(&cobra.Command{
@@ -106,8 +106,8 @@ func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlag
 }
 
 // asked is the call as it was asked about: as it waits for approval or, once it
-// is decided, as the log has it. What nobody was asked nobody can decide. An
-// empty turn is whichever the call waits in, or did last.
+// is decided, as the log has it. What was not asked about cannot be decided. An
+// empty turn is the one that the call waits in, or did last.
 func (a *app) asked(ctx context.Context, cl *client.Client, agent string, call messages.CallID, turn messages.TurnID) (found messages.Approval, err error) {
 	var elsewhere messages.TurnID
 	for p, err := range cl.Approvals(ctx, agent) {

@@ -117,7 +117,7 @@ standard input. With -o json each piece of text and each fact of the turn is one
 line of JSON, the last one with output and usage. What agents below say on the way
 are lines of type child.text, with their address and the call they work for.
 
-The turn goes on if this command is stopped. If a tool wants approval, whoever sits
+The turn goes on if this command is stopped. If a tool wants approval, the person
 at the terminal is asked. Exit code 3: the turn waits for a person; 130: Ctrl-C
 stopped the command.`,
 		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
@@ -133,7 +133,7 @@ stopped the command.`,
 	for _, name := range laterNames {
 		_ = cmd.Flags().MarkHidden(name) // it is there to be refused
 	}
-	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell on standard error what the agent does")
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show on standard error what the agent does")
 	return waitsFor(a.connects(cmd, 0), "the end of the turn")
 }
 
@@ -161,7 +161,7 @@ func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []st
 	return t.left(ctx, t.follow(within, in))
 }
 
-// left is why the turn was left, with what goes on all the same; ctx ends if the command is
+// left is why the turn was left, with what continues all the same; ctx ends if the command is
 // stopped.
 func (t *turn) left(ctx context.Context, err error) error {
 	rest, lost := fmt.Sprintf("; turn %s of %s goes on", t.seen, t.agent), t.app.gone.Load() || errors.Is(err, client.ErrLost)

@@ -34,7 +34,7 @@ backup of an encrypted store cannot be read: copy them behind each backup. They 
 wrapped, so the file is worth nothing without the wrapping key; keep that, the keys
 and the backups each in a place of its own. A deleted agent's key is not in it, but
 in older copies of the keys it is: keep the newest alone and destroy the others, or
-what was deleted can be read by whoever has one of them, a backup and the wrapping key.
+what was deleted can be read by who has one of them, a backup and the wrapping key.
 
 It needs an administrator's permissions: $JS.API.STREAM.>, $JS.API.CONSUMER.> and
 $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
@@ -64,7 +64,7 @@ func (a *app) runBackup(ctx context.Context, name string, force bool) error {
 		if line.end(); err != nil {
 			return contents{}, err
 		}
-		c := contents{text: told(m), json: m}
+		c := contents{text: manifestText(m), json: m}
 		if m.Encrypted() {
 			c.remark = fmt.Sprintf("agents in it are encrypted and their keys are not in it: copy them, to another place, with `%s backup --keys FILE`", a.started)
 		}
@@ -79,7 +79,7 @@ type contents struct {
 	remark string
 }
 
-// copied makes a file of what write copies, or for - standard output, and says what is in it.
+// copied makes a file of what write copies, or for - standard output, and prints what is in it.
 func (a *app) copied(ctx context.Context, name string, force bool, write func(context.Context, io.Writer, backup.Config) (contents, error)) error {
 	cfg, err := a.copies(name, force)
 	if err != nil {
@@ -132,12 +132,12 @@ func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
 	return a.dial(o, file)
 }
 
-// told says what is in a backup in one line.
-func told(m *backup.Manifest) string {
+// manifestText returns what is in a backup in one line.
+func manifestText(m *backup.Manifest) string {
 	return projections.Printable(fmt.Sprintf("%d streams of root %s, %d messages, %s, begun %s by %s", len(m.Streams), m.Root, m.Messages(), size(m.Size()), m.Begun.UTC().Format(time.DateTime), m.Version), 0)
 }
 
-// writable says why a file of that name cannot be written, as far as that is seen
+// writable returns why a file of that name cannot be written, as far as that is seen
 // before there is anything to write.
 func writable(name string, force bool) error {
 	file, err := os.Stat(name)
@@ -169,7 +169,7 @@ func (a *app) leftOver(command, path, before, after string) {
 		}
 	}
 	if len(left) > 0 {
-		a.note("an earlier %s was cut short, or runs still, and has left %s: remove what nobody uses", command, strings.Join(left, " "))
+		a.note("an earlier %s was cut short, or runs still, and has left %s: remove what is not used", command, strings.Join(left, " "))
 	}
 }
 

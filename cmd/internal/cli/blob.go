@@ -34,7 +34,7 @@ func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, f
 	case err != nil:
 		return err
 	case a.json() && file == "":
-		return usage("-o json tells of a file that was written: name one with -f")
+		return usage("-o json describes a file that was written: name one with -f")
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -60,7 +60,7 @@ func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, f
 		err = shut
 	}
 	if err != nil {
-		_ = os.Remove(file) // what is half written serves nobody
+		_ = os.Remove(file) // half of it is of no use
 		return err
 	}
 	if a.json() {

@@ -20,7 +20,7 @@ func (f *changeFlags) flags(cmd *cobra.Command) {
 }
 
 // changes completes cmd, a command that changes the agent that its first argument names: command
-// makes what is sent, and did says what that did.
+// makes what is sent, and did is what that did.
 func (a *app) changes(cmd *cobra.Command, command func(f changeFlags, args []string) (c messages.Command, did done, err error)) *cobra.Command {
 	var f changeFlags
 	f.flags(cmd)
@@ -44,7 +44,7 @@ func (a *app) changes(cmd *cobra.Command, command func(f changeFlags, args []str
 }
 
 // done is what a command did, in the past tense, given the turn that it
-// started, ended or let go on; empty: none.
+// started, ended or let continue; empty: none.
 type done func(messages.TurnID) string
 
 // ofTurn is what a command did to a turn.
@@ -100,7 +100,7 @@ func (a *app) became(agent string, answer messages.Answer, did done) {
 	a.printf("%s: %s, event %d\n", agent, projections.Printable(what, 0), answer.N)
 }
 
-// below waits for what becomes of a decision that was passed down, and says of did
+// below waits for what becomes of a decision that was passed down, and adds to did
 // where, or that it is not known yet. A decision that has no effect is an error.
 func (a *app) below(ctx context.Context, cl *client.Client, agent string, answer messages.Answer, did done) (*messages.ChildSettled, done, error) {
 	if answer.ForwardedTo == "" {
@@ -110,10 +110,10 @@ func (a *app) below(ctx context.Context, cl *client.Client, agent string, answer
 	s := settledBelow(ctx, cl, agent, answer)
 	switch {
 	case s == nil:
-		return nil, plainly("passed on to %s (%s); what becomes of it there is not known yet, child.settled in `%s events %s --from %d` tells",
+		return nil, plainly("passed on to %s (%s); what becomes of it there is not known yet, child.settled in `%s events %s --from %d` has it",
 			whose, did(""), a.started, agent, answer.N), nil
 	case s.Refused != "":
-		return nil, nil, fail(fmt.Sprintf("`%s events %s` tells what was decided there", a.started, whose),
+		return nil, nil, fail(fmt.Sprintf("`%s events %s` shows what was decided there", a.started, whose),
 			"the decision was passed on to %s and had no effect there: %s", whose, s.Message)
 	case s.Message != "":
 		return s, plainly("nothing changed at %s: %s", whose, s.Message), nil
@@ -130,7 +130,7 @@ func settledBelow(ctx context.Context, cl *client.Client, agent string, answer m
 	for ev, err := range cl.Events(ctx, agent, client.Only(messages.Query{From: answer.N, Follow: true})) {
 		switch {
 		case err != nil:
-			return nil // the decision stands
+			return nil // the decision holds
 		case ev.N == answer.N:
 			decision = raw[messages.ChildDecided](ev.Data).ID
 		case ev.Type == (messages.ChildSettled{}).EventType():

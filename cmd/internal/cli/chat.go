@@ -33,7 +33,7 @@ configuration folder.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), f, args[0]) },
 	}
 	f.turns(cmd)
-	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell what the agent does")
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show what the agent does")
 	return waitsFor(a.connects(cmd, 0), "the end of each turn")
 }
 
@@ -43,7 +43,7 @@ type chat struct {
 	client *client.Client
 	agent  string
 	flags  turnFlags
-	person asker // nil: nobody is there
+	person asker // nil: there is none
 }
 
 // lineReader gives what the user says; its error is io.EOF at the end.
@@ -72,7 +72,7 @@ func (a *app) runChat(ctx context.Context, f turnFlags, agent string) error {
 	talk.person = lines.person()
 	err = talk.run(ctx, lines)
 	if f := new(failure); errors.As(err, &f) && f.what == "" {
-		return nil // whoever sat there has seen it
+		return nil // the person has seen it
 	}
 	return err
 }
@@ -211,7 +211,7 @@ func (c *chat) interrupt(ctx context.Context) error {
 	return err
 }
 
-// plainLines reads lines that nobody edits.
+// plainLines reads lines that are not edited.
 type plainLines struct{ scanner *bufio.Scanner }
 
 func newPlainLines(in io.Reader) plainLines {

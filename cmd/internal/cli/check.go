@@ -132,7 +132,7 @@ func modelsOf(c *config.Config) (list []checkedModel) {
 	return list
 }
 
-// keyProblem says what is wrong with a key, at its place: in the file, or where the
+// keyProblem returns what is wrong with a key, at its place: in the file, or where the
 // flag or the environment names it.
 func keyProblem(keyFile string, c *config.Config, err error) error {
 	p := config.Problem{File: c.File, Line: c.Encryption.Line, Col: c.Encryption.Col, What: err.Error(), Do: "32 bytes in hex or base64 are wanted, in a file that this user may read"}

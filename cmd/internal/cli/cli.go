@@ -3,7 +3,7 @@
 // # Guarantees
 //
 //   - The exit code is 0 done, 1 refused or failed, 2 wrong usage, 3 the turn
-//     waits for a person, 130 an ask was stopped by Ctrl-C; its turn goes on.
+//     waits for a person, 130 an ask was stopped by Ctrl-C; its turn continues.
 //   - A failed write to standard output is an error.
 //   - An error is one line on standard error, and what to do about it on a second.
 //   - With -o json standard output holds JSON and nothing else.
@@ -47,14 +47,14 @@ type app struct {
 	utc, wide bool
 	noPager   bool
 	logging   logging
-	// running says that the command line was understood.
+	// running reports whether the command line was understood.
 	running bool
 	// command is the name of the command, empty if none was found.
 	command string
 	remote  remoteFlags
 	// variables are the flags that were read from their variables.
 	variables []string
-	// gone says that the server went away while the command waited.
+	// gone reports whether the server went away while the command waited.
 	gone atomic.Bool
 }
 

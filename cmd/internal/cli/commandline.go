@@ -149,7 +149,7 @@ func (a *app) unfit(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("argument %q is one too many: %s", args[len(args)-1], cmd.UseLine())
 }
 
-// arguments are what stands behind a command's name in its use: the names of its arguments,
+// arguments are what follows a command's name in its use: the names of its arguments,
 // without flags. Those in brackets may be left out.
 func arguments(use string) (names []string) {
 	use, _, _ = strings.Cut(use, " | ")

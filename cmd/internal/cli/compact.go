@@ -14,7 +14,7 @@ func (a *app) compact() *cobra.Command {
 		Long: `Make what the model sees of the past shorter: one message stands for its older part,
 a summary that a model makes or a line that says that something was left out. The log
 keeps everything: events, replay and history --at show it as it was. The summary
-is made after this command returns; history.compacted tells of it, and
+is made after this command returns; history.compacted records it, and
 compaction.failed if it could not be made.`,
 	}
 	cmd.Flags().IntVar(&c.Keep, "keep", 0, "how many of the newest items stay, at least (default: the agent's, else 20)")

@@ -23,7 +23,7 @@ func (a *app) runBackupKeys(ctx context.Context, name string, force bool) error 
 		if err != nil {
 			return contents{}, err
 		}
-		return contents{toldKeys(m), keysSummary{m, m.Keys, m.LeftOut},
+		return contents{keysText(m), keysSummary{m, m.Keys, m.LeftOut},
 			"the keys in it are wrapped and worth nothing without the wrapping key; keep both apart from backups, and of copies of the keys the newest alone"}, nil
 	})
 }
@@ -44,8 +44,8 @@ type keysSummary struct {
 	LeftOut int `json:"left_out"`
 }
 
-// toldKeys says what is in a copy of keys in one line.
-func toldKeys(m *backup.Keys) string {
+// keysText returns what is in a copy of keys in one line.
+func keysText(m *backup.Keys) string {
 	text := fmt.Sprintf("%d keys of root %s, wrapped by", m.Keys, m.Root)
 	for _, mark := range m.Marks {
 		text += " " + mark.ID
@@ -93,10 +93,10 @@ func (a *app) runRestoreKeys(ctx context.Context, name string, f restoreFlags) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return a.tellKeys(became, len(ring) > 0)
+	return a.printRestored(became, len(ring) > 0)
 }
 
-// dryKeys says what is in a file that is whole.
+// dryKeys prints what is in a file that is whole.
 func (a *app) dryKeys(name string, m *backup.Keys, ring []encrypted.Key) error {
 	if len(ring) > 0 {
 		if err := encrypted.Fits(m.Marks, ring...); err != nil {
@@ -106,11 +106,11 @@ func (a *app) dryKeys(name string, m *backup.Keys, ring []encrypted.Key) error {
 	if a.json() {
 		return a.object(keysSummary{m, m.Keys, m.LeftOut})
 	}
-	a.printf("%s is whole: %s\n", name, toldKeys(m))
+	a.printf("%s is whole: %s\n", name, keysText(m))
 	return nil
 }
 
-func (a *app) tellKeys(r backup.KeysRestored, tried bool) error {
+func (a *app) printRestored(r backup.KeysRestored, tried bool) error {
 	if !tried {
 		a.note("the keys were not tried: no wrapping key is given (--key-file or " + keyVariable + ")")
 	}
@@ -125,7 +125,7 @@ func (a *app) tellKeys(r backup.KeysRestored, tried bool) error {
 		a.note("what a node that ran meanwhile could not read is missing in its index (usage, effects, approvals) until it is started again")
 	}
 	if n := r.Other + r.Unused; n > 0 {
-		a.note("%d were left out: their agents are deleted, made anew, or not in this store", n)
+		a.note("%d were left out: their agents are deleted, made again, or not in this store", n)
 	}
 	if r.Failed > 0 {
 		return fail("see why above; what was put back stays, and it can be done again", "%d keys could not be put back", r.Failed)

@@ -24,13 +24,13 @@ func (a *app) delete() *cobra.Command {
 	var f deletion
 	cmd := &cobra.Command{
 		Use: "delete AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
-		Short: "Remove an agent and all that is stored of it, for good",
-		Long: `Remove an agent and all that is stored of it, for good. Its turn is aborted, inputs
+		Short: "Remove an agent and all that is stored of it, permanently",
+		Long: `Remove an agent and all that is stored of it, permanently. Its turn is aborted, inputs
 that wait are dropped, and its events, blobs, snapshots, dead letters and key are
-removed. A tombstone stays: it tells when and why, and keeps the numbers of its
+removed. A tombstone stays: it has when and why, and keeps the numbers of its
 events; what the agent used is gone from ` + "`reprise usage`" + `. An input that is sent
 later creates the agent again, without anything of before. An agent whose log is
-damaged can be deleted too; its children and its parent are not told then.
+damaged can be deleted too; its children and its parent are not notified then.
 
 Children are stopped and stay: they are agents of their own. With --children they go
 with it, and theirs, the lowest first. Cut short, it is said again and goes on. Who
@@ -58,7 +58,7 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 	}
 	asks := !f.yes && !f.dryRun
 	if asks && !isTerminal(a.in) {
-		return usage("delete removes %s for good: look with --dry-run, then say --yes", agent)
+		return usage("delete removes %s permanently: look with --dry-run, then say --yes", agent)
 	}
 	cl, ctx, closes, err := a.client(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		if f.dryRun && a.json() {
 			return a.object(held)
 		}
-		a.tellInventory(held)
+		a.printInventory(held)
 		if f.dryRun || held.Deleted {
 			return nil
 		}
@@ -101,13 +101,13 @@ func (a *app) deleteTree(ctx context.Context, cl *client.Client, agent string, f
 	return tree.fell(ctx, agent, 0)
 }
 
-// tellInventory says what a delete would remove.
-func (a *app) tellInventory(held messages.Inventory) {
+// printInventory prints what a delete would remove.
+func (a *app) printInventory(held messages.Inventory) {
 	if held.Deleted {
 		a.printf("%s is deleted: a tombstone of %d events is all that is left\n", held.Agent, held.Events)
 		return
 	}
-	a.printf("%s would lose for good\n", held.Agent)
+	a.printf("%s would lose permanently\n", held.Agent)
 	line := func(format string, args ...any) { a.printf("  "+format+"\n", args...) }
 	line("%d events in %d frames, %s", held.Events, held.Frames, size(held.Bytes))
 	line("%d blobs, %s", held.Blobs, size(held.BlobBytes))
@@ -121,14 +121,14 @@ func (a *app) tellInventory(held messages.Inventory) {
 	}
 	if held.Damaged != "" {
 		line("its log is damaged, and counted up to there: %s", projections.Printable(held.Damaged, 0))
-		line("what it did cannot be ended in order: its children and its parent are not told")
+		line("what it did cannot be ended in order: its children and its parent are not notified")
 	}
 	if held.Waiting > 0 {
 		line("and what follows from %d inputs and commands that are not applied yet", held.Waiting)
 	}
 }
 
-// childrenText says which agents stay behind.
+// childrenText returns which agents stay behind.
 func childrenText(held messages.Inventory) string {
 	var names []string
 	for _, a := range held.ChildAgents {
@@ -158,7 +158,7 @@ func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c 
 	}, func(c changed) any { return c })
 }
 
-// endText says when and why an agent was deleted.
+// endText returns when and why an agent was deleted.
 func (a *app) endText(end *projections.Deletion) string {
 	return fmt.Sprintf("at %s, event %d", a.time(end.At), end.N) + because(end.Reason)
 }

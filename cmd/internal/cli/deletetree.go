@@ -10,15 +10,15 @@ import (
 )
 
 // felling deletes an agent with all agents that its calls brought to life, the
-// lowest first: whom an agent has called is known as long as it is there itself. So
-// one that is cut short can be begun again, and goes on.
+// lowest first: which agents an agent has called is known as long as it is there itself. So
+// one that is cut short can be begun again, and continues.
 type felling struct {
 	app     *app
 	client  *client.Client
 	command messages.Delete
 }
 
-// fellTries is how often an agent is looked at that goes on meanwhile. Each time
+// fellTries is how often an agent is looked at that continues meanwhile. Each time
 // its turn has been aborted and what waited has been dropped.
 const fellTries = 20
 
@@ -26,7 +26,7 @@ const fellTries = 20
 type branch struct {
 	held     messages.Inventory
 	children []projections.Child
-	// gone says that there never was one, or is none any more.
+	// gone reports whether there never was one, or is none any more.
 	gone bool
 }
 
@@ -41,7 +41,7 @@ func (f *felling) look(ctx context.Context, agent string) (b branch, err error) 
 		b.gone = true
 		return b, nil
 	}
-	if b.held.Damaged != "" { // what is told of it before the damage
+	if b.held.Damaged != "" { // what is known of it before the damage
 		f.app.note("%s cannot be read to its end: agents that it called and that are not named here stay", agent)
 		for _, a := range b.held.ChildAgents {
 			b.children = append(b.children, projections.Child{Agent: a})
@@ -78,7 +78,7 @@ func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, 
 	return give(b.held)
 }
 
-// show tells what of the whole tree would go.
+// show prints what of the whole tree would go.
 func (f *felling) show(ctx context.Context, agent string) error {
 	agents, sum := 0, messages.Inventory{}
 	err := f.each(ctx, agent, make(map[string]bool), func(held messages.Inventory) error {
@@ -88,7 +88,7 @@ func (f *felling) show(ctx context.Context, agent string) error {
 			return f.app.object(held)
 		}
 		held.Children = 0 // they are in the list
-		f.app.tellInventory(held)
+		f.app.printInventory(held)
 		return nil
 	})
 	if err == nil && !f.app.json() {
@@ -131,7 +131,7 @@ func (f *felling) fell(ctx context.Context, agent string, depth int) error {
 	return fail("send it nothing more, then delete it again: that goes on where this has ended", "%s goes on and on, and stays; those below it that were deleted are gone", agent)
 }
 
-// still ends what an agent does, and says whether it did nothing and waits for no
+// still ends what an agent does, and reports whether it does nothing and waits for no
 // child to stop. One that cannot run is still.
 func (f *felling) still(ctx context.Context, agent string, b branch) (bool, error) {
 	if b.held.Damaged != "" {

@@ -75,10 +75,10 @@ type refund struct {
 	Cents int `json:"cents" jsonschema:"how much to pay back, in cents"`
 }
 
-// askAbove is the largest refund, in cents, that nobody has to approve.
+// askAbove is the largest refund, in cents, that needs no approval.
 const askAbove = 5000
 
-// demoRefund only says that it pays an order back, so that approvals can be
+// demoRefund only answers that it pays an order back, so that approvals can be
 // tried.
 func demoRefund() tool.Tool {
 	return tool.New("refund", "Pay an order back (a demo: no money moves)", tool.Rerun, func(_ context.Context, r refund) (string, error) {

@@ -112,7 +112,7 @@ func devAgents(f devFlags, cfg *cluster.Config) (file string, c *config.Config, 
 	return file, c, err
 }
 
-// tryThis prints the commands to try next. demo says that the demo agents are
+// tryThis prints the commands to try next. demo reports whether the demo agents are
 // there.
 func (n *node) tryThis(url string, demo bool) {
 	a := n.app

@@ -50,7 +50,7 @@ A node reads every agent's log through, of all tenants, or that of one agent:
 numbering, chain, checksums, headers against frames, and that the payloads which
 events name are there. With --deep it also reads payloads, looks for those of agents
 that have no log, and compares headers, snapshots and the index of the
-node that answers with a replay. Each problem is told with its place and what to do. The
+node that answers with a replay. Each problem is named with its place and what to do. The
 node goes on working; --rate says how fast it may read. It changes nothing
 without --repair, and then only what is a cache or is named by nothing.
 
@@ -70,7 +70,7 @@ there must be room for two copies of the folder: one is removed at the end.
 Nodes read the log through in the background, once a day. How far that is, and each message
 that could not be read, comes first, also with an agent's place below its snapshot.
 
-A stream of the log that has lost messages which were acknowledged is told with how
+A stream of the log that has lost messages which were acknowledged is named with how
 far it was known to reach and how far it goes. Its agents answer that they are damaged
 until a backup is restored, or a person accepts the loss with --accept-loss.
 The whole store is asked for on the subject <root>.q, an administrator's.
@@ -274,8 +274,8 @@ func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
 		a.isolation(ctx, c))
 }
 
-// isolation tells which account this user is in. Whether tenants share it with the
-// nodes a node tells, for it knows them.
+// isolation is which account this user is in. Whether tenants share it with the
+// nodes is reported by a node, which knows them.
 func (a *app) isolation(ctx context.Context, c *client.Client) finding {
 	const advice = "within one NATS account tenants are not isolated: `reprise permissions` prints accounts for them"
 	who, err := c.Login(ctx)
@@ -285,12 +285,12 @@ func (a *app) isolation(ctx context.Context, c *client.Client) finding {
 	case err != nil:
 		return finding{"tenants", "note", "the server does not say in which NATS account this user is; " + advice}
 	case who.Account == client.GlobalAccount:
-		return finding{"tenants", "note", "this user is in the NATS account " + who.Account + ", as everybody is who has no other; " + advice}
+		return finding{"tenants", "note", "this user is in the NATS account " + who.Account + ", as all are who have no other; " + advice}
 	}
 	return finding{"tenants", "note", fmt.Sprintf("this is user %s of the NATS account %s; %s", who.User, who.Account, advice)}
 }
 
-// waitsLong is how long an input may wait before it is told: a node that works
+// waitsLong is how long an input may wait before it is reported: a node that works
 // takes it at once, also while its agent is busy.
 const waitsLong = time.Minute
 
@@ -324,7 +324,7 @@ func queued(n uint64, oldest, now time.Time) finding {
 	return finding{"queue", "ok", text}
 }
 
-// population counts a tenant's agents by phase, which only a node can tell.
+// population counts a tenant's agents by phase, which only a node knows.
 func (a *app) population(ctx context.Context, c *client.Client, tenant string) finding {
 	phases := make(map[string]int)
 	known := 0
@@ -350,21 +350,21 @@ func (a *app) population(ctx context.Context, c *client.Client, tenant string) f
 }
 
 func (a *app) deadLetters(ctx context.Context, c *client.Client, tenant string) finding {
-	n, told := 0, 0
+	n, refused := 0, 0
 	var newest messages.DeadLetter
 	for l, err := range c.DeadLetters(ctx, tenant) {
 		if err != nil {
 			return a.failed("dead letters", err)
 		}
 		if answered(l) {
-			told++
+			refused++
 		} else {
 			n, newest = n+1, l
 		}
 	}
 	besides := ""
-	if told > 0 {
-		besides = fmt.Sprintf("; besides, commands that were refused to whoever waited for the answer: %d", told)
+	if refused > 0 {
+		besides = fmt.Sprintf("; besides, commands that were refused to who waited for the answer: %d", refused)
 	}
 	if n == 0 {
 		return finding{"dead letters", "ok", "none" + besides}
@@ -372,8 +372,8 @@ func (a *app) deadLetters(ctx context.Context, c *client.Client, tenant string) 
 	return finding{"dead letters", "warn", fmt.Sprintf("%d, the newest: %s; `%s dlq ls` lists them%s", n, newest.Reason, a.started, besides)}
 }
 
-// answered says that a letter is a command whose sender wanted an answer, and so was
-// told why it was refused.
+// answered reports whether a dead letter is a command whose sender wanted an answer, and so
+// was sent why it was refused.
 func answered(l messages.DeadLetter) bool {
 	_, rest, _ := strings.Cut(l.Subject, ".")
 	return strings.HasPrefix(rest, "ctl.") && len(l.Headers[messages.HeaderReply]) > 0

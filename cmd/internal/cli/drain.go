@@ -81,7 +81,7 @@ func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ c
 		case err != nil && ctx.Err() == nil:
 			return false, err
 		case err == nil && !next.Draining:
-			return false, fail("", "node %s was told to take part again", n.ID)
+			return false, fail("", "node %s was ordered to take part again", n.ID)
 		case err == nil:
 			n = next
 		}

@@ -84,7 +84,7 @@ func outcomeText(e projections.Effect) string {
 	return outcome
 }
 
-// personText is a person in a table; empty for nil. What senders choose stands in quotes
+// personText is a person in a table; empty for nil. What senders choose is in quotes
 // unless it is one word, and never hides that it is claimed.
 func personText(p *messages.Person) string {
 	if p == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// examination tells what a doctor finds, line by line, and sums it up.
+// examination prints what a doctor finds, line by line, and sums it up.
 type examination struct {
 	app  *app
 	line *progress
@@ -23,18 +23,17 @@ type examination struct {
 	// warned is how many findings need care and are no problem, ill how many are
 	// problems with no agent.
 	warned, ill int
-	// whole says that it came to its end.
+	// whole reports whether it came to its end.
 	whole bool
 	// encrypted reports whether what is stored is encrypted; nil: unknown.
 	encrypted *bool
-	// scrubbed says how far the log was read through in the background; nil: nobody has
-	// told.
+	// scrubbed is how far the log was read through in the background; nil: unknown.
 	scrubbed *gateway.Scrubbed
 }
 
 func (a *app) examination() *examination { return &examination{app: a, line: a.progress()} }
 
-// finding tells one thing that is wrong.
+// finding prints one thing that is wrong.
 func (x *examination) finding(f doctor.Finding) {
 	x.line.end()
 	a := x.app
@@ -49,7 +48,7 @@ func (x *examination) finding(f doctor.Finding) {
 		_ = a.object(struct {
 			Type string `json:"type"`
 			doctor.Finding
-		}{"finding", f}) // an object of plain fields; a closed pipe is told at the end
+		}{"finding", f}) // an object of plain fields; a closed pipe is reported at the end
 		return
 	}
 	status := a.red(a.out, fmt.Sprintf("%-4s", f.Status))
@@ -62,7 +61,7 @@ func (x *examination) finding(f doctor.Finding) {
 	}
 }
 
-// place says where a finding is.
+// place returns where a finding is.
 func place(f doctor.Finding) string {
 	if f.Agent == (messages.AgentID{}) {
 		return ""
@@ -85,7 +84,7 @@ func (x *examination) result() finding {
 	for _, more := range []struct {
 		n    int
 		what string
-	}{{x.ill, "problems"}, {x.warned, "things that need care"}, {c.Repaired, "repaired"}, {c.Untold, "more that are not told"}} {
+	}{{x.ill, "problems"}, {x.warned, "things that need care"}, {c.Repaired, "repaired"}, {c.Untold, "more that are not named"}} {
 		if more.n > 0 {
 			text += fmt.Sprintf(", %d %s", more.n, more.what)
 		}
@@ -111,10 +110,10 @@ func (x *examination) encryption() []finding {
 	case *x.encrypted:
 		return []finding{{"encryption", "ok", "what agents are told and do is encrypted where it is stored; what was stored before that was switched on is not"}}
 	}
-	return []finding{{"encryption", "note", "off: what is stored can be read by whoever has the files or a backup; serve --key-file switches it on"}}
+	return []finding{{"encryption", "note", "off: what is stored can be read by who has the files or a backup; serve --key-file switches it on"}}
 }
 
-// scrub says how far the log was read through in the background, if a node has said.
+// scrub returns how far the log was read through in the background, if a node has said.
 func (x *examination) scrub() []finding {
 	switch {
 	case x.scrubbed == nil:

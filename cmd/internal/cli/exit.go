@@ -80,7 +80,7 @@ func (a *app) report(err error) int {
 	return f.code
 }
 
-// help says where usage is explained: of the command, if one was found.
+// help returns where usage is explained: of the command, if one was found.
 func (a *app) help() string {
 	if a.command == "" {
 		return "`" + a.started + " --help` shows the commands"
@@ -124,7 +124,7 @@ func (a *app) advice(refused *messages.Error) string {
 	case messages.Busy:
 		return "leave --policy reject out to wait in its queue, or `" + a.started + " interrupt` it"
 	case messages.QueueFull:
-		return "try again when it has worked some of it off; `" + a.started + " show` tells how much waits"
+		return "try again when it has worked some of it off; `" + a.started + " show` has how much waits"
 	case messages.Expired:
 		return "give a later --deadline, or none"
 	}

@@ -45,7 +45,7 @@ func refuseGiven(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// refused says what is wrong with a flag that was given; nil: nothing.
+// refused returns what is wrong with a flag that was given; nil: nothing.
 func refused(name string, given pflag.Value) error {
 	switch value := given.String(); {
 	case (given.Type() == "string" && value == "" || given.Type() == "stringSlice" && value == "[]") && slices.Contains(worded, name):

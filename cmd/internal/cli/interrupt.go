@@ -20,7 +20,7 @@ func (a *app) abort() *cobra.Command {
 		})
 }
 
-// stopTurn is a command that cancels the running turn; did says that it has.
+// stopTurn is a command that cancels the running turn; did reports whether it has.
 func (a *app) stopTurn(use, short, did string, command func(changeFlags, messages.TurnID) messages.Command) *cobra.Command {
 	var turn string
 	cmd := &cobra.Command{Use: use, GroupID: groupChange, Args: cobra.ExactArgs(1), Short: short}

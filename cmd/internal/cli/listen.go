@@ -17,11 +17,11 @@ type heard struct {
 }
 
 // atHand is how much of what has come is there to be taken, most likely all of it,
-// while nobody looks.
+// while none is taken.
 const atHand = 64
 
 // listen sends the input. What comes is given by next until the stream ends, as
-// it does with ctx; stop ends it for whoever wants no more.
+// it does with ctx; stop ends it.
 func (t *turn) listen(ctx context.Context, in messages.Input) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, left := make(chan heard, atHand), make(chan struct{})
@@ -132,7 +132,7 @@ func (t *turn) takeIn(h heard) {
 	}
 }
 
-// learn takes notice of what an event tells of calls that wait.
+// learn takes notice of what an event has of calls that wait.
 func (t *turn) learn(ev client.Event) {
 	switch ev.Type {
 	case "notice":
@@ -184,11 +184,11 @@ func (t *turn) decided(turn messages.TurnID, call messages.CallID) {
 // placeOf names a call: an id alone may come again in another turn.
 func placeOf(w projections.Waiting) string { return string(w.Turn) + "/" + string(w.Call) }
 
-// telling is how long a node may take to say what an agent does. Whoever may
-// only prompt is not answered at all.
+// telling is how long a node may take to say what an agent does. Who may only prompt
+// is not answered at all.
 const telling = 5 * time.Second
 
-// status is what the agent is doing now; false if that cannot be told.
+// status is what the agent is doing now; false if that is not known.
 func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) {
 	if t.blind {
 		return s, false
@@ -200,8 +200,8 @@ func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) 
 	return s, err == nil
 }
 
-// now is what a paused turn waits for; false if it goes on. Without a status it
-// is what the stream has told.
+// now is what a paused turn waits for; false if it continues. Without a status it
+// is what the stream had of it.
 func (t *turn) now(ctx context.Context, e messages.TurnPaused) (s projections.AgentStatus, waits bool) {
 	if s, ok := t.status(ctx); ok {
 		return s, s.Phase == messages.PhasePaused && s.Turn == e.Turn
@@ -221,7 +221,7 @@ func (t *turn) now(ctx context.Context, e messages.TurnPaused) (s projections.Ag
 			s.Waiting = append(s.Waiting, w)
 		}
 	}
-	if len(s.Waiting) == 0 && t.rests == e.Turn { // that it goes on may be told in a moment
+	if len(s.Waiting) == 0 && t.rests == e.Turn { // that it continues may come in a moment
 		t.lookAhead(ctx, offering, func(client.Event) bool { return t.rests != e.Turn })
 	}
 	return s, t.rests == e.Turn

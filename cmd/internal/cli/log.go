@@ -63,7 +63,7 @@ func (a *app) records(w io.Writer) *slog.Logger {
 	return log
 }
 
-// readable writes durations as text, such as 62.4ms: a number of JSON does not tell its unit.
+// readable writes durations as text, such as 62.4ms: a number of JSON has no unit.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

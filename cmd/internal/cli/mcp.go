@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/mcp"
 )
 
-// mcpPatience is how long a node that starts waits for MCP servers to tell their tools. Those of
+// mcpPatience is how long a node that starts waits for MCP servers to list their tools. Those of
 // slower ones come later, and agents have them from their next turn on.
 const mcpPatience = 10 * time.Second
 

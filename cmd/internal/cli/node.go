@@ -30,13 +30,13 @@ type node struct {
 	file *config.Config
 	// mode is dev or serve.
 	mode string
-	// httpGiven says that the user chose the HTTP address: it must be had then.
+	// httpGiven reports whether the user chose the HTTP address: it must be had then.
 	httpGiven bool
-	// ready tells the user what to do now.
+	// ready prints what to do now.
 	ready func(*cluster.Node, nodeStatus)
 }
 
-// run starts the node, says that it is ready and waits for SIGINT or SIGTERM;
+// run starts the node, reports whether it is ready and waits for SIGINT or SIGTERM;
 // then it stops in order. A second signal ends the process at once.
 func (n *node) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -138,7 +138,7 @@ func nameFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "name", "", "what people call this node, in nodes, drain and its log (default: the name of the machine)")
 }
 
-// announce writes the address file and says that the node is ready.
+// announce writes the address file and reports whether the node is ready.
 func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 	forget = func() {}
 	if n.embedded() {
@@ -146,7 +146,7 @@ func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 			return forget, fmt.Errorf("write the node's address for other commands: %w", err)
 		}
 	}
-	s := n.status(running) // one look, lest what is said of it differs
+	s := n.status(running) // one look, so that all that is said of it fits
 	n.app.logging.node = s.Node
 	if n.app.json() {
 		return forget, n.app.object(s)

@@ -116,7 +116,7 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 	return found
 }
 
-// mostSkew is how far two clocks may be apart before it is told.
+// mostSkew is how far two clocks may be apart before it is reported.
 const mostSkew = time.Second
 
 func reasons(list []gateway.Reason) string {

@@ -50,7 +50,7 @@ func (a *app) runPartitions(ctx context.Context) error {
 	return err
 }
 
-// noOwner stands for the owner of a partition that has none.
+// noOwner is shown in place of the owner of a partition that has none.
 const noOwner = "nobody"
 
 // moves reports whether a partition is about to have another owner.
@@ -114,12 +114,12 @@ func shares(nodes []gateway.NodeRow, partitions []gateway.PartitionRow, now time
 	return rows
 }
 
-// ownedWithin is how long a partition may be without an owner before doctor tells
-// of it: a node that has died is noticed and replaced in less.
+// ownedWithin is how long a partition may be without an owner before doctor reports
+// it: a node that has died is noticed and replaced in less.
 const ownedWithin = 5 * time.Second
 
-// ownerless are the partitions that nobody owns, and that nobody has come to own
-// while it looked again for so long.
+// ownerless are the partitions that have no owner, and got none while it looked again for so
+// long.
 func ownerless(ctx context.Context, within time.Duration, look func(context.Context) ([]gateway.PartitionRow, error)) (free []string, err error) {
 	until := time.Now().Add(within)
 	err = poll(ctx, 500*time.Millisecond, func() (bool, error) {
@@ -149,7 +149,7 @@ func (a *app) cluster(ctx context.Context, c *client.Client) []finding {
 	case err != nil:
 		return append(found, a.failed("partitions", err))
 	case len(free) > 0:
-		return append(found, finding{"partitions", "fail", fmt.Sprintf("nobody owns %d of %d partitions (%s), and nobody took them in %v: their agents do not work; look at the nodes' logs", len(free), messages.Partitions, words(free), ownedWithin)})
+		return append(found, finding{"partitions", "fail", fmt.Sprintf("no node owns %d of %d partitions (%s), and none took them in %v: their agents do not work; look at the nodes' logs", len(free), messages.Partitions, words(free), ownedWithin)})
 	}
 	return append(found, finding{"partitions", "ok", fmt.Sprintf("all %d have an owner", messages.Partitions)})
 }

@@ -36,8 +36,8 @@ func (a *app) permissions() *cobra.Command {
 	var f permissionFlags
 	cmd := &cobra.Command{
 		Use: "permissions", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "Print what a NATS server must be told to keep a tenant apart from others",
-		Long: `Print what a NATS server must be told to keep a tenant apart from others.
+		Short: "Print what a NATS server must know to keep a tenant apart from others",
+		Long: `Print what a NATS server must know to keep a tenant apart from others.
 
 It prints a part of the server's configuration: the account of the nodes with what it
 exports, the tenant's account with what it imports, and the users of both with the
@@ -53,7 +53,7 @@ The roles, which can be combined:
 
 A user of a tenant connects with the inbox prefix that is printed with it, such as
 --inbox-prefix _REPLY.reprise.acme.shop here and in the nats tool: its answers come
-there, and nobody else may read them. Passwords are variables of the server's
+there, and no other user may read them. Passwords are variables of the server's
 environment; -o json prints the same without them, for tools that make accounts by JWT.`,
 		Example: `  reprise permissions --tenant acme
   reprise permissions --tenant acme --user shop --user clerk=read,decide --user bot=publish@support/ticket-42

@@ -30,7 +30,7 @@ func (p *progress) show(format string, args ...any) {
 	}
 }
 
-// fits is text that leaves columns of the line for what stands behind it. The last column
+// fits is text that leaves columns of the line for what follows it. The last column
 // stays free, for a terminal begins another line behind it.
 func (p *progress) fits(text string, behind int) string {
 	width, _ := terminalSize(p.app.err)

@@ -18,7 +18,7 @@ import (
 // none. What was typed before the question is no answer to it.
 type asker func(ctx context.Context, prompt string) (string, error)
 
-// person asks whoever sits at the terminal; nil if nobody does.
+// person asks the person at the terminal; nil if there is none.
 func (a *app) person() asker {
 	if a.json() || !isTerminal(a.in) || !isTerminal(a.err) {
 		return nil
@@ -61,7 +61,7 @@ const (
 
 // settleHere asks the person at the terminal about what a paused turn waits for,
 // one call after the other, and gives what it waits for then; false if it goes
-// on. Where the agent asks its caller, that question is answered: whoever
+// on. Where the agent asks its caller, that question is answered: who
 // prompts may have no right to publish commands. Otherwise a command decides.
 func (t *turn) settleHere(ctx context.Context, e messages.TurnPaused) (projections.AgentStatus, bool, error) {
 	offers := true
@@ -91,7 +91,7 @@ func (t *turn) settleHere(ctx context.Context, e messages.TurnPaused) (projectio
 }
 
 // unasked is the first call that a person can be asked about: one that waits for
-// approval with arguments that are known, and that nobody here was asked about.
+// approval with arguments that are known, and that was not asked about here.
 // none means that there is none.
 func (t *turn) unasked(waiting []projections.Waiting) (first projections.Waiting, none bool) {
 	for _, w := range waiting {
@@ -121,7 +121,7 @@ func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 // answer answers a question of the agent. left means that it had no effect.
 func (t *turn) answer(ctx context.Context, q client.Question, line string) (left bool, err error) {
 	place := callOf(q)
-	_, own := t.known[place] // not of an agent below, of whose calls the stream tells less
+	_, own := t.known[place] // not of an agent below, of whose calls the stream has less
 	if err := t.client.Answer(ctx, q, line); err != nil {
 		return false, err
 	}
@@ -145,13 +145,13 @@ func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, 
 	if line == "" || err != nil {
 		return true, err
 	}
-	if q, came := t.late(placeOf(w)); came { // whoever prompts may have no right to publish commands
+	if q, came := t.late(placeOf(w)); came { // who prompts may have no right to publish commands
 		return t.answer(ctx, q, line)
 	}
 	_, err = t.client.Do(ctx, t.agent, v.Command(messages.Approval{Turn: w.Turn, Call: w.Call, ArgsHash: w.ArgsHash}))
 	var refused *messages.Error
 	if errors.As(err, &refused) && !refused.Temporary() {
-		t.app.note("%s", projections.Printable(err.Error(), 0)) // somebody else was faster
+		t.app.note("%s", projections.Printable(err.Error(), 0)) // another person was faster
 		return false, nil
 	}
 	if err == nil {
@@ -163,8 +163,8 @@ func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, 
 	return false, err
 }
 
-// heardBelow says that an agent below has told what it waits for now, or that
-// the turn goes on.
+// heardBelow reports whether an agent below has sent what it waits for now, or the turn
+// continues.
 func (t *turn) heardBelow(ev client.Event) bool {
 	return t.rests == "" || ev.Type == messages.ChildWaiting{}.EventType()
 }

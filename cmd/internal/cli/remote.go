@@ -25,14 +25,14 @@ import (
 // defaultData is where dev and serve keep what they store.
 const defaultData = "./.reprise"
 
-// defaultTimeout is how long commands wait that do not go on by themselves.
+// defaultTimeout is how long commands wait that do not continue by themselves.
 const defaultTimeout = 30 * time.Second
 
 // remoteFlags say which installation a command talks to.
 type remoteFlags struct {
 	options client.Options
 	data    string
-	// chosen says that --data was given: it wins over NATS_URL.
+	// chosen reports whether --data was given: it wins over NATS_URL.
 	chosen  bool
 	timeout time.Duration
 }
@@ -282,12 +282,12 @@ func (a *app) read(ctx context.Context, follow bool, each func(json.RawMessage) 
 	return nil
 }
 
-// lacks says that a view does not tell of all that the log holds.
+// lacks notes that a view does not have all that the log holds.
 func (a *app) lacks(l client.Lacks) {
 	if l.Behind > 0 {
 		a.note("as of %d frames ago: the node has not read them yet", l.Behind)
 	}
 	if l.Unreadable > 0 {
-		a.note("%d frames of this tenant's agents could not be read, and what they tell is left out: `%s doctor` says of which agents, and why", l.Unreadable, a.started)
+		a.note("%d frames of this tenant's agents could not be read, and what they hold is left out: `%s doctor` says of which agents, and why", l.Unreadable, a.started)
 	}
 }

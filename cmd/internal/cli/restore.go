@@ -22,7 +22,7 @@ type restoreFlags struct {
 	again, dry, unchecked, keys bool
 	replicas                    int
 	keyFile                     string
-	// rooted says that --root was given.
+	// rooted reports whether --root was given.
 	rooted bool
 }
 
@@ -125,7 +125,7 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 	return err
 }
 
-// verify checks the file and says what is in it.
+// verify checks the file and prints what is in it.
 func (a *app) verify(file *os.File) (*backup.Manifest, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *app) verify(file *os.File) (*backup.Manifest, error) {
 	if a.json() {
 		return m, a.object(m)
 	}
-	a.printf("%s is whole: %s\n", file.Name(), told(m))
+	a.printf("%s is whole: %s\n", file.Name(), manifestText(m))
 	if n := m.Deleted(); n > 0 {
 		a.note("%d agents were deleted while it was taken, and are not restored", n)
 	}
@@ -162,7 +162,7 @@ type restoring struct {
 	file  *os.File
 	cfg   backup.RestoreConfig
 	check bool
-	// ill says that something is wrong with what was restored.
+	// ill reports whether something is wrong with what was restored.
 	ill  bool
 	line *progress
 }
@@ -211,7 +211,7 @@ func (r *restoring) folder(ctx context.Context, dir string) error {
 	return nil
 }
 
-// vacant says why no new folder can be made there.
+// vacant returns why no new folder can be made there.
 func vacant(dir string) error {
 	const do = "choose a new folder with --data, or move this one away"
 	switch left, err := os.ReadDir(dir); {

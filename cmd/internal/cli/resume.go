@@ -42,7 +42,7 @@ func (f *raiseFlags) raised(prefix string) (messages.LimitOverrides, error) {
 	return messages.LimitOverrides{MaxSteps: f.steps, MaxTokens: f.tokens, MaxCost: f.cost, MaxDuration: messages.Span(f.duration)}, nil
 }
 
-// resumed is what resume did. It names a turn only if one goes on because of it.
+// resumed is what resume did. It names a turn only if one continues because of it.
 func resumed(turn messages.TurnID) string {
 	if turn == "" {
 		return "the new limits are set; no turn waited for them"

@@ -59,7 +59,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.Var(&f.agentMemory, "agent-memory", "how much memory agents may take, such as 1GiB; beyond that they leave in the same way (default: an eighth of the machine's)")
 	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long the node may take, when it is stopped, to give its partitions to the others; when an operator drains it, how long each partition may wait for a call that must not be cut off")
 	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
-	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun anew in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
+	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun again in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
 	f.login.add(cmd)
 	fs.Var(&f.payloadMemory, "payload-memory", "how much memory requests to models, their answers and tool outputs may take together, such as 2GiB; what does not fit waits (default: a quarter of the machine's)")
 	keyFlag(cmd, &f.keys)
@@ -120,7 +120,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 	return n.run(ctx)
 }
 
-// asSystem adds how to log in to the system account, if it is told.
+// asSystem adds how to log in to the system account, if the flags say so.
 func (f serveFlags) asSystem(cfg *cluster.Config) (err error) {
 	if f.system.Creds == "" && f.system.Context == "" {
 		return nil
@@ -130,7 +130,7 @@ func (f serveFlags) asSystem(cfg *cluster.Config) (err error) {
 	return err
 }
 
-// explain says what is not obvious from the line that says ready.
+// explain prints what is not obvious from the line that says ready.
 func (n *node) explain(running *cluster.Node, s nodeStatus) {
 	if s.Partitions == 0 {
 		n.remark("other nodes own every partition; they give this one its share in a moment, if there are fewer than %d nodes and not all of them drain; it answers for them meanwhile", messages.Partitions)

@@ -36,7 +36,7 @@ is done stays done. With --dry-run it says what it would change, and changes
 nothing.
 
 Of one copy, snapshots are kept in a way that the server cannot copy: they are
-dropped and made anew as agents write. They are a cache.
+dropped and made again as agents write. They are a cache.
 
 It is for a cluster whose streams have one copy. The folder of an embedded server, or
 of one that stood alone, must not be given to a server of a cluster: NATS removes the
@@ -69,7 +69,7 @@ type storedStream struct {
 	Replicas int    `json:"replicas"`
 	// Want is how many copies it shall have.
 	Want int `json:"want"`
-	// Whole says that it has them, all current.
+	// Whole reports whether it has them, all current.
 	Whole  bool     `json:"whole"`
 	Bytes  uint64   `json:"bytes"`
 	Leader string   `json:"leader,omitempty"`
@@ -106,7 +106,7 @@ func (a *app) scaleStore(ctx context.Context, replicas int, dry bool) error {
 	return a.scaled(all, replicas, dry)
 }
 
-// streamLine tells of one stream.
+// streamLine prints one stream.
 func (a *app) streamLine(c natslog.Copies, want int) {
 	switch {
 	case a.json():
@@ -120,7 +120,7 @@ func (a *app) streamLine(c natslog.Copies, want int) {
 	}
 }
 
-// scaled says how it ended.
+// scaled prints how it ended.
 func (a *app) scaled(all []natslog.Copies, want int, dry bool) error {
 	left := 0
 	for _, c := range all {

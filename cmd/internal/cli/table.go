@@ -61,7 +61,7 @@ func (a *app) columns(rows [][]string) {
 	}
 }
 
-// noteCut says how to see what was cut.
+// noteCut notes how to see what was cut.
 func (a *app) noteCut() { a.note("texts are cut for the width of the terminal: --wide shows more") }
 
 // width is what lines are cut to; 0: they are not.

@@ -32,7 +32,7 @@ func (f *laterFlags) flags(cmd *cobra.Command) {
 // laterNames are the names of the flags.
 var laterNames = []string{"in", "at", "cron", "tz", "name"}
 
-// any says that one of the flags was given.
+// any reports whether one of the flags was given.
 func (f *laterFlags) any() bool { return slices.ContainsFunc(laterNames, f.set.Changed) }
 
 // tolerance is how long ago --at may be: who types a time means one to come.

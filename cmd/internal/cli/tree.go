@@ -62,7 +62,7 @@ type treeSum struct {
 	Agents int            `json:"agents"`
 	Usage  messages.Usage `json:"usage"`
 	Cost   messages.Cost  `json:"cost_nanos,omitempty"`
-	// LeftOut says that there are more agents than are shown.
+	// LeftOut reports whether there are more agents than are shown.
 	LeftOut bool `json:"left_out,omitempty"`
 }
 
@@ -198,7 +198,7 @@ func (w *walk) visit(ctx context.Context, l looked) error {
 	return w.visits(ctx, deeper)
 }
 
-// look asks an agent what it does, what it has used, and whom it asks.
+// look asks an agent what it does, what it has used, and which agents it asks.
 func (w *walk) look(ctx context.Context, line *treeLine) (children []projections.Child, err error) {
 	agent, at := line.Agent.String(), client.At(w.at)
 	s, err := w.client.Show(ctx, agent, at)

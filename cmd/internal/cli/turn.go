@@ -18,31 +18,31 @@ type turn struct {
 	app    *app
 	client *client.Client
 	agent  string
-	// person is asked what the turn wants to know; nil: nobody is there.
+	// person is asked what the turn wants to know; nil: there is none.
 	person asker
 	// seen is the turn's id once it is known.
 	seen messages.TurnID
 	// queued reports whether the input is accepted and has no turn yet.
 	queued bool
-	// open says that the last line of text has no end yet.
+	// open reports whether the last line of text has no end yet.
 	open bool
-	// aborted says that the turn was.
+	// aborted reports whether the turn was.
 	aborted bool
 	// limit is what is known of the turn's limits.
 	limit limit
 	// stream gives what the agent says; ahead was taken from it before its time.
 	stream <-chan heard
 	ahead  []heard
-	// known are the calls that wait for approval as the stream tells, by their
+	// known are the calls that wait for approval as the stream has them, by their
 	// place, settled those that do no more, and asked those that the person here
 	// was asked about.
 	known          map[string]projections.Waiting
 	settled, asked map[string]bool
 	// offered are the agent's questions to its caller that are open.
 	offered []client.Question
-	// rests is the turn that is paused, as far as the stream tells.
+	// rests is the turn that is paused, as far as the stream has it.
 	rests messages.TurnID
-	// blind says that nobody tells what the agent is doing.
+	// blind reports whether it cannot be known what the agent is doing.
 	blind bool
 	// working is what is shown beside the answer.
 	working *working
@@ -70,14 +70,14 @@ func (t *turn) follow(ctx context.Context, in messages.Input) error {
 			failed = t.event(ctx, h.ev)
 		}
 	}
-	if nobody := context.Cause(ctx); failed != nil && errors.As(nobody, new(*messages.Error)) {
-		failed = nobody
+	if cause := context.Cause(ctx); failed != nil && errors.As(cause, new(*messages.Error)) {
+		failed = cause
 	}
 	t.newLine()
 	return failed
 }
 
-// somebody makes sure that a node is there, lest an ask wait for one for ever. Who
+// somebody makes sure that a node is there: an ask would wait for one for ever. Who
 // may only prompt gets no answer, and asks all the same.
 func (t *turn) somebody(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, telling)
@@ -93,7 +93,7 @@ func (t *turn) somebody(ctx context.Context) error {
 }
 
 func (t *turn) event(ctx context.Context, ev client.Event) error {
-	// While the input waits for its turn, the pauses of those before it are told.
+	// While the input waits for its turn, the pauses of those before it come.
 	others := messages.Is(ev.Type, messages.HoldsTurn) && ev.Turn != t.seen
 	if ev.Turn != "" && !others {
 		t.seen = ev.Turn
@@ -175,9 +175,9 @@ func (t *turn) show(ev client.Event) error {
 	case t.app.verbose:
 		t.remark(ev)
 	case isTerminal(t.app.err):
-		if told := t.working.heard(ev); told != "" {
+		if text := t.working.heard(ev); text != "" {
 			t.endLine()
-			t.app.note("%s", told)
+			t.app.note("%s", text)
 		}
 	}
 	return nil
@@ -283,7 +283,7 @@ func (t *turn) stuckBehind(ctx context.Context, e messages.TurnPaused, dispositi
 	return t.stuck(ctx, e, fmt.Sprintf("the input is queued behind turn %s, which waits", e.Turn))
 }
 
-// stuck settles what a paused turn waits for, as far as that can be done here, and says what is
+// stuck settles what a paused turn waits for, as far as that can be done here, and returns what is
 // left, after some words of its own.
 func (t *turn) stuck(ctx context.Context, e messages.TurnPaused, who string) error {
 	s, waits, err := t.settleHere(ctx, e)
@@ -294,7 +294,7 @@ func (t *turn) stuck(ctx context.Context, e messages.TurnPaused, who string) err
 	return &failure{code: exitWaits, what: fmt.Sprintf("%s for a person (%s)%s", who, s.Paused, because(what)), do: do}
 }
 
-// failed says why the turn failed and how to go on.
+// failed returns why the turn failed and how to continue.
 func (t *turn) failed(e messages.TurnFailed) error {
 	more := fmt.Sprintf("`%s resume %s%s` goes on at the failed step", t.app.started, t.agent, t.limit.raise(e.Reason))
 	if e.Withheld != 0 {
@@ -303,7 +303,7 @@ func (t *turn) failed(e messages.TurnFailed) error {
 	return fail(more, "turn %s failed (%s): %s", e.Turn, e.Why(), e.Message)
 }
 
-// gone says why the input has no turn and will have none.
+// gone returns why the input has no turn and will have none.
 func (t *turn) gone(how, reason string) error {
 	return fail("send it again, under another id, if it is wanted after all", "the input was %s%s", how, because(reason))
 }

@@ -235,7 +235,7 @@ func begun(text, mark string) int {
 	return 0
 }
 
-// pasted is a paste as it stands in the line.
+// pasted is a paste as it is in the line.
 func (t *typed) pasted(text string) string {
 	text = strings.TrimRight(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 	text = strings.Map(func(r rune) rune {

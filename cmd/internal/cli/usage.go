@@ -22,7 +22,7 @@ func (a *app) usage() *cobra.Command {
 		Long: `Show what an agent's model calls used and cost, by turn, by model and in all; with
 -o json also call by call. Without an agent: what those of a whole tenant did,
 summed by model or as --by says, in whole hours. Cost is in the unit of the price
-table. A call whose answer was lost counts as a call; what it used nobody knows.
+table. A call whose answer was lost counts as a call; what it used is not known.
 
 Models are named as in the configuration, whatever their providers call them: with
 -o json that is "answered" of an agent's call. What deleted agents used goes with

@@ -25,7 +25,7 @@ func (a *app) limited(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // reader is client for reading what may be long: --timeout bounds how long nothing is
-// heard, of which p keeps account, or with follow how long to follow.
+// received, of which p keeps account, or with follow how long to follow.
 func (a *app) reader(ctx context.Context, follow bool) (c *client.Client, p *idleLimit, done func(), err error) {
 	limit, open := a.remote.timeout, a.connected
 	if follow {
@@ -39,7 +39,7 @@ func (a *app) reader(ctx context.Context, follow bool) (c *client.Client, p *idl
 	return c, p, func() { p.hold(); left() }, nil
 }
 
-// idleLimit is a context that ends when nothing was heard for some time; zero is for
+// idleLimit is a context that ends when nothing was received for some time; zero is for
 // ever.
 type idleLimit struct {
 	context.Context
@@ -58,7 +58,7 @@ func newIdleLimit(ctx context.Context, most time.Duration) *idleLimit {
 	return p
 }
 
-// hold stops the time until wait: something was heard.
+// hold stops the time until wait: something was received.
 func (p *idleLimit) hold() { p.timer.Stop() }
 
 // wait starts the time again.
@@ -72,7 +72,7 @@ func (p *idleLimit) wait() {
 // Done is closed when it has ended.
 func (p *idleLimit) Done() <-chan struct{} { return p.done }
 
-// Deadline is when it ends if nothing is heard.
+// Deadline is when it ends if nothing is received.
 func (p *idleLimit) Deadline() (time.Time, bool) {
 	if p.most <= 0 {
 		return p.Context.Deadline()
@@ -80,7 +80,7 @@ func (p *idleLimit) Deadline() (time.Time, bool) {
 	return time.Unix(0, p.until.Load()), true
 }
 
-// Err returns context.DeadlineExceeded if nothing was heard.
+// Err returns context.DeadlineExceeded if nothing was received.
 func (p *idleLimit) Err() error {
 	if err := p.Context.Err(); err == nil || context.Cause(p.Context) != context.DeadlineExceeded {
 		return err

@@ -48,7 +48,7 @@ func (a *app) settle(agent string, w projections.Waiting) string {
 	return fmt.Sprintf("find out what became of it, then `%s decide %s %s completed%s --result …` (or failed, or retry)", a.started, agent, call, turn)
 }
 
-// besides says whether a paused turn waits for something that is no call: a
+// besides reports whether a paused turn waits for something that is no call: a
 // limit that must be raised, or a hook.
 func besides(s projections.AgentStatus) bool {
 	return s.Limit != nil || s.Paused != "" && s.Paused != projections.PausedApproval && s.Paused != projections.PausedUnknown && s.Paused != projections.PausedChild
@@ -62,7 +62,7 @@ func short(agent string) string {
 	return agent
 }
 
-// standing is what a paused agent waits for and how to go on: calls, and what
+// standing is what a paused agent waits for and how to continue: calls, and what
 // else there is. l is what is known of the turn's limits where the status is not.
 func (a *app) standing(agent string, s projections.AgentStatus, l limit) (what, do string) {
 	var texts, ways []string
@@ -83,7 +83,7 @@ func (a *app) standing(agent string, s projections.AgentStatus, l limit) (what, 
 }
 
 // besidesText is why a turn is paused besides calls, in a word and in more, and
-// how to go on.
+// how to continue.
 func (a *app) besidesText(agent string, s projections.AgentStatus, l limit) (reason, what, do string) {
 	reason, what = s.Paused, s.Message
 	if s.Limit != nil {
@@ -134,7 +134,7 @@ func twice[N comparable](known N, doubled string) string {
 	return doubled
 }
 
-// goOn is how to go on with a turn that is paused for a reason that is no call.
+// goOn is how to continue with a turn that is paused for a reason that is no call.
 func (a *app) goOn(agent, reason string, l limit) string {
 	return fmt.Sprintf("`%s resume %s%s` goes on, `%s abort %s` ends it", a.started, agent, l.raise(reason), a.started, agent)
 }

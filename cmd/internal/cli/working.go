@@ -23,7 +23,7 @@ type working struct {
 	cost    messages.Cost
 }
 
-// toolCall is a call as far as the stream tells.
+// toolCall is a call as far as the stream has it.
 type toolCall struct {
 	id              messages.CallID
 	tool, arguments string
@@ -60,8 +60,8 @@ func (w *working) spin(now time.Time) {
 	w.line.show("%c %s%s", spinner[int(waited/redraw)%len(spinner)], w.line.fits(what, len(lasts)), lasts)
 }
 
-// heard takes in what the turn tells and returns what a person is told of it; empty: nothing.
-func (w *working) heard(ev client.Event) (told string) {
+// heard takes in an event of the turn and returns what a person is shown of it; empty: nothing.
+func (w *working) heard(ev client.Event) (shown string) {
 	w.since = time.Now()
 	switch ev.Type {
 	case messages.ToolRequested{}.EventType():

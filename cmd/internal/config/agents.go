@@ -72,7 +72,7 @@ func (r *reader) hasModel(f field, owner string) {
 	}
 }
 
-// modelList reads the model to begin with and those that stand in for it.
+// modelList reads the model to begin with and those that take its place.
 func (r *reader) modelList(n *node, a *AgentConfig) {
 	const example = "[openai/gpt-5.5, openai/gpt-5.5-mini]"
 	if n.kind != list {

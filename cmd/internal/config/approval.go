@@ -60,8 +60,8 @@ func (r *reader) misread(n *node, s string, found []finding) {
 	}
 }
 
-// inside is where the character number from of a text stands in the file; the
-// text's own place where that cannot be told.
+// inside is where the character number from of a text is in the file; the
+// text's own place where that is not known.
 func (r *reader) inside(n *node, s string, from int) place {
 	before := []rune(s)
 	before = before[:min(from, len(before))]
@@ -104,7 +104,7 @@ func (r *reader) keyField(n, parameters *node, t *ToolConfig) {
 	}
 }
 
-// declares says whether a schema speaks of a field.
+// declares reports whether a schema speaks of a field.
 func declares(parameters *node, name string) bool {
 	isName := func(item *node) bool { return item.text == name }
 	return slices.Contains(namesOf(parameters), name) || slices.ContainsFunc(below(parameters, "required"), isName)

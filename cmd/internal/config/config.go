@@ -105,7 +105,7 @@ type ProviderConfig struct {
 	ExtraBody      map[string]json.RawMessage
 	// Timeout bounds a call. Zero: no limit.
 	Timeout time.Duration
-	// Used says whether an agent names a model of this provider. Only then is
+	// Used reports whether an agent names a model of this provider. Only then is
 	// the provider sure to have what it needs.
 	Used bool
 }
@@ -167,7 +167,7 @@ func unreadable(path string, err error) error {
 	return Problems{{File: path, What: "the file cannot be read: " + err.Error(), Do: "check its permissions"}}
 }
 
-// Parse reads data, which stands in a file called name, with the variables that
+// Parse reads data, which is in a file called name, with the variables that
 // env knows. Its error is [Problems].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
 	found := &collector{file: name}

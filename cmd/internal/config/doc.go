@@ -29,7 +29,7 @@
 //
 // args holds the arguments; numbers are float64. Only fields that the tool's parameters
 // declare can be named, unless their schema leaves room for others. A person is also asked
-// where the expression cannot tell:
+// where the expression cannot decide:
 //
 //   - a field that it names is not there. Whether one is there can be asked with
 //     args.dry ?? false, args.address?.country, args.dry != nil or "dry" in args:

@@ -9,11 +9,11 @@ type expansion struct {
 	value string
 	// unset are the variables that have no value and no default.
 	unset []string
-	// broken says that a ${ is no variable.
+	// broken reports whether a ${ is no variable.
 	broken bool
 }
 
-// expand replaces ${NAME} and ${NAME:-text}; $${ stands for a plain ${.
+// expand replaces ${NAME} and ${NAME:-text}; $${ is a plain ${.
 func expand(s string, env func(string) (string, bool)) expansion {
 	var out strings.Builder
 	var e expansion

@@ -125,7 +125,7 @@ func isNil(n ast.Node) bool {
 }
 
 // required has every other field fetched by given, which fails where the
-// language gives nil: a comparison with nil would tell without having seen
+// language gives nil: a comparison with nil would decide without having seen
 // anything.
 type required struct{ optionals }
 
@@ -141,7 +141,7 @@ func (r required) Visit(node *ast.Node) {
 }
 
 // givenName is what the function given is called in the compiled expression.
-// Nobody can write it: it is none of functions.
+// It cannot be written: it is none of functions.
 const givenName = "given"
 
 // given is the field of a mapping, or an error if it is not there.
@@ -262,7 +262,7 @@ var explanations = []struct{ part, what, do string }{
 // unfit matches what the checker says of types that an operator or a function does not take.
 var unfit = regexp.MustCompile(`^(?:invalid operation: (\S+) \(mismatched types?|invalid argument for (\S+) \(type) (.+?)(?: and (.+))?\)$`)
 
-// explain is an error of the compiler for whom wrote the expression.
+// explain is an error of the compiler for a person.
 func explain(err error) finding {
 	f := finding{0, "this is not an expression that can be read", "write never, always, or " + anExpression}
 	message := err.Error()
@@ -287,7 +287,7 @@ func explain(err error) finding {
 	return f
 }
 
-// advice returns what an operator is for; empty stands for a function.
+// advice returns what an operator is for; empty is for a function.
 func advice(operator string) string {
 	switch operator {
 	case "":

@@ -23,7 +23,7 @@ const (
 	maxLookedNum   = 1 << 53 // below it a float64 holds every whole number exactly
 )
 
-// predicate is an expression that says whether a call needs approval.
+// predicate is an expression that reports whether a call needs approval.
 type predicate struct {
 	program *vm.Program
 	// spelled are the texts of the expression, names among them, by their folded
@@ -31,7 +31,7 @@ type predicate struct {
 	spelled map[string][]string
 }
 
-// needsApproval evaluates the expression. An error means that it cannot tell.
+// needsApproval evaluates the expression. An error means that it cannot be decided.
 func (p predicate) needsApproval(raw json.RawMessage) (bool, error) {
 	args, err := p.look(raw)
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *looker) object(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := token.(string) // the decoder lets nothing else stand here
+		name, _ := token.(string) // the decoder lets nothing else be here
 		if err := l.name(name, seen); err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (l *looker) name(name string, seen map[string]bool) error {
 	return nil
 }
 
-// folded is a name as those read it who do not tell upper from lower case.
+// folded is a name as it is read where upper and lower case are the same.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -138,7 +138,7 @@ func (r *reader) expand(n *node, name string) (string, bool) {
 	return e.value, len(e.unset) == 0
 }
 
-// find is where part stands in the file, from at on; at itself if nowhere.
+// find is where part is in the file, from at on; at itself if nowhere.
 func (r *reader) find(at place, part string) place {
 	if found, ok := r.seek(at, part); ok {
 		return found
@@ -146,7 +146,7 @@ func (r *reader) find(at place, part string) place {
 	return at
 }
 
-// seek is where part stands in the file, from at on.
+// seek is where part is in the file, from at on.
 func (r *reader) seek(at place, part string) (place, bool) {
 	for l := at.line; l >= 1 && l <= len(r.lines); l++ {
 		line := r.lines[l-1]

@@ -126,7 +126,7 @@ func checkTokens(c *collector, tokens token.Tokens) bool {
 	return true
 }
 
-// opensBlock says whether t begins an entry of a block list or mapping: a dash,
+// opensBlock reports whether t begins an entry of a block list or mapping: a dash,
 // or the key before a colon.
 func opensBlock(t *token.Token) bool {
 	switch t.Type {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/openai"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -82,18 +83,13 @@ func (a *app) runCheck(file, keyFile string) error {
 	if err != nil {
 		return a.problems(file, keyProblem(keyFile, c, err))
 	}
-	result := checked{OK: true, File: file, MCP: mcpNames(c), Models: modelsOf(c)}
-	for _, agent := range c.Agents {
-		result.Agents = append(result.Agents, agent.Kind)
-	}
-	for _, t := range c.Tools {
-		result.Tools = append(result.Tools, t.Name)
-	}
-	for _, p := range c.Providers {
-		result.Providers = append(result.Providers, p.Name)
-	}
-	for _, key := range keys {
-		result.Wrapping = append(result.Wrapping, key.ID())
+	result := checked{
+		OK: true, File: file, Models: modelsOf(c),
+		Agents:    each(c.Agents, func(agent config.AgentConfig) string { return agent.Kind }),
+		Tools:     each(c.Tools, func(t config.ToolConfig) string { return t.Name }),
+		Providers: each(c.Providers, func(p config.ProviderConfig) string { return p.Name }),
+		MCP:       each(c.MCP, func(m config.MCPConfig) string { return m.Name }),
+		Wrapping:  each(keys, encrypted.Key.ID),
 	}
 	unarchived := c.Unarchived()
 	errors.As(unarchived, &result.Warnings)

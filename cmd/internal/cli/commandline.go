@@ -136,11 +136,7 @@ func (a *app) explained(cmd *cobra.Command) {
 // unfit is what is wrong with arguments that cmd does not take.
 func (a *app) unfit(cmd *cobra.Command, args []string) error {
 	if cmd.HasAvailableSubCommands() && len(args) > 0 {
-		var names []string
-		for _, below := range cmd.Commands() {
-			names = append(names, below.Name())
-		}
-		return fmt.Errorf("there is no command %q%s", args[0], meant("", args[0], names))
+		return fmt.Errorf("there is no command %q%s", args[0], meant("", args[0], each(cmd.Commands(), (*cobra.Command).Name)))
 	}
 	if names := arguments(cmd.Use); len(args) < len(names) {
 		missing := slices.DeleteFunc(names[len(args):], func(name string) bool { return strings.HasPrefix(name, "[") })

@@ -130,10 +130,7 @@ func (a *app) printInventory(held messages.Inventory) {
 
 // childrenText returns which agents stay behind.
 func childrenText(held messages.Inventory) string {
-	var names []string
-	for _, a := range held.ChildAgents {
-		names = append(names, a.String())
-	}
+	names := each(held.ChildAgents, messages.AgentID.String)
 	if more := held.Children - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}

@@ -29,12 +29,28 @@ func (a *app) dlq() *cobra.Command {
 	}
 	show := &cobra.Command{
 		Use: "show SEQ", Args: cobra.ExactArgs(1), Short: "Show one dead letter with its body",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runLetter(cmd.Context(), tenant, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.findLetter(cmd.Context(), tenant, args[0], func(_ context.Context, _ *client.Client, l messages.DeadLetter) error {
+				if a.json() {
+					return a.object(l)
+				}
+				a.letter(l)
+				return nil
+			})
+		},
 	}
 	retry := &cobra.Command{
 		Use: "retry SEQ", Args: cobra.ExactArgs(1), Short: "Send a dead letter to its agent again",
 		Long: "Send a dead letter to its agent again, under the id it had: retried twice it has one effect.\nThe letter itself is kept until its 30 days are over.",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.retryLetter(cmd.Context(), tenant, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.findLetter(cmd.Context(), tenant, args[0], func(ctx context.Context, cl *client.Client, l messages.DeadLetter) error {
+				err := cl.Resend(ctx, l)
+				if err == nil {
+					a.printf("sent again to %s\n", projections.Printable(l.Subject, 400))
+				}
+				return err
+			})
+		},
 	}
 	for _, c := range []*cobra.Command{ls, show, retry} {
 		tenantFlag(c, &tenant)
@@ -50,25 +66,6 @@ func (a *app) runLetters(ctx context.Context, tenant string) error {
 			projections.Printable(l.Code, 40), projections.Printable(l.Subject, 80), projections.Printable(l.Reason, 160))
 	})
 	return a.listed(rows, err, "no dead letters", "")
-}
-
-func (a *app) runLetter(ctx context.Context, tenant, arg string) error {
-	return a.findLetter(ctx, tenant, arg, func(_ context.Context, _ *client.Client, l messages.DeadLetter) error {
-		if a.json() {
-			return a.object(l)
-		}
-		return a.letter(l)
-	})
-}
-
-func (a *app) retryLetter(ctx context.Context, tenant, arg string) error {
-	return a.findLetter(ctx, tenant, arg, func(ctx context.Context, cl *client.Client, l messages.DeadLetter) error {
-		if err := cl.Resend(ctx, l); err != nil {
-			return err
-		}
-		a.printf("sent again to %s\n", projections.Printable(l.Subject, 400))
-		return nil
-	})
 }
 
 // findLetter gives the dead letter of a number to do.
@@ -96,7 +93,8 @@ func (a *app) findLetter(ctx context.Context, tenant, arg string, do func(contex
 	return fail("`"+a.started+" dlq ls` lists them", "tenant %s has no dead letter %d", tenant, seq)
 }
 
-func (a *app) letter(l messages.DeadLetter) error {
+// letter prints a dead letter for a person.
+func (a *app) letter(l messages.DeadLetter) {
 	var rows [][2]string
 	row := func(name, value string) {
 		rows = append(rows, [2]string{projections.Printable(name, 80), projections.Printable(value, 1000)})
@@ -119,8 +117,7 @@ func (a *app) letter(l messages.DeadLetter) error {
 	a.fields(rows)
 	if l.Base64 != nil {
 		a.printf("\n%q\n", l.Base64)
-		return nil
+		return
 	}
 	a.printf("\n%s\n", safe(l.Body))
-	return nil
 }

@@ -135,9 +135,13 @@ func ofAll(cmd *cobra.Command, args []string, all, agent []string) error {
 func words[T ~string](list []T) string { return strings.Join(asText(list), ", ") }
 
 func asText[T ~string](list []T) []string {
-	text := make([]string, len(list))
-	for i, word := range list {
-		text[i] = string(word)
+	return each(list, func(word T) string { return string(word) })
+}
+
+// each is what of makes of each of a list; nil for an empty one.
+func each[T, U any](list []T, of func(T) U) (made []U) {
+	for _, one := range list {
+		made = append(made, of(one))
 	}
-	return text
+	return made
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/providers/mcp"
 )
 
@@ -72,12 +71,4 @@ func await(ctx context.Context, s *mcp.Server) error {
 	case <-ctx.Done():
 		return err
 	}
-}
-
-// mcpNames are the MCP servers of a file.
-func mcpNames(c *config.Config) (names []string) {
-	for _, m := range c.MCP {
-		names = append(names, m.Name)
-	}
-	return names
 }

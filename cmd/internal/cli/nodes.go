@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) nodes() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.connects(&cobra.Command{
 		Use: "nodes", GroupID: groupCheck, Args: cobra.NoArgs,
 		Short: "List the nodes of the cluster and how they are",
 		Long: `List the nodes of the cluster and how they are.
@@ -26,8 +26,7 @@ within a second is listed all the same. NAME is what --name said when the node w
 started, or its host. It is asked for on the subject <root>.q, an
 administrator's. ` + "`reprise doctor`" + ` judges what is listed here.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runNodes(cmd.Context()) },
-	}
-	return a.connects(cmd, defaultTimeout)
+	}, defaultTimeout)
 }
 
 func (a *app) runNodes(ctx context.Context) error {
@@ -62,10 +61,7 @@ func stateOf(n gateway.NodeRow) string {
 	case n.Draining:
 		return "draining"
 	case !n.Ready:
-		var codes []string
-		for _, r := range n.Reasons {
-			codes = append(codes, r.Code)
-		}
+		codes := each(n.Reasons, func(r gateway.Reason) string { return r.Code })
 		return "not ready: " + projections.Printable(strings.Join(codes, ", "), 80)
 	}
 	return "ready"
@@ -89,7 +85,7 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 		case !n.Answers:
 			add("warn", "node %s on %s says nothing (%s): it is frozen or cut off, or has just gone; its partitions move when its key ends", n.Node, n.Host, n.Error)
 		case !n.Ready && !n.Draining:
-			add("warn", "node %s on %s is not ready: %s", n.Node, n.Host, reasons(n.Reasons))
+			add("warn", "node %s on %s is not ready: %s", n.Node, n.Host, strings.Join(each(n.Reasons, func(r gateway.Reason) string { return r.Text }), "; "))
 		}
 		if n.Answers && max(n.ClockMS, -n.ClockMS)-n.PingMS/2 > mostSkew.Seconds()*1000 {
 			add("warn", "the clock of node %s on %s is %.1f s off that of the node that answers: timers and deadlines move with their owner; have both kept by NTP", n.Node, n.Host, n.ClockMS/1000)
@@ -118,14 +114,6 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 
 // mostSkew is how far two clocks may be apart before it is reported.
 const mostSkew = time.Second
-
-func reasons(list []gateway.Reason) string {
-	var texts []string
-	for _, r := range list {
-		texts = append(texts, r.Text)
-	}
-	return strings.Join(texts, "; ")
-}
 
 // missing are the kinds that are known and not among those of a node.
 func missing(known map[string]bool, kinds []string) (lacks []string) {

@@ -116,10 +116,7 @@ func treeText(l treeLine) string {
 	if l.Status != "" && l.Status != phase {
 		phase = strings.TrimSpace(phase + " (" + l.Status + ")")
 	}
-	var waits []string
-	for _, w := range l.Waiting {
-		waits = append(waits, waitText(w))
-	}
+	waits := each(l.Waiting, waitText)
 	if l.Missing != "" {
 		waits = append(waits, l.Missing)
 	}

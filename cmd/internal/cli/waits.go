@@ -65,10 +65,7 @@ func short(agent string) string {
 // standing is what a paused agent waits for and how to continue: calls, and what
 // else there is. l is what is known of the turn's limits where the status is not.
 func (a *app) standing(agent string, s projections.AgentStatus, l limit) (what, do string) {
-	var texts, ways []string
-	for _, w := range s.Waiting {
-		texts = append(texts, waitText(w))
-	}
+	texts, ways := each(s.Waiting, waitText), []string(nil)
 	if len(s.Waiting) > 0 {
 		ways = append(ways, a.settle(agent, s.Waiting[0]))
 	}

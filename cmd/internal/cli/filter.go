@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -145,3 +148,27 @@ func each[T, U any](list []T, of func(T) U) (made []U) {
 	}
 	return made
 }
+
+// byteSize is the value of a flag that is a number of bytes, such as 512MiB.
+type byteSize int64
+
+// Set reads a number with or without a unit.
+func (s *byteSize) Set(text string) error {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return errors.New("write a number of bytes, or one with a unit, such as 512MiB")
+	}
+	*s = byteSize(n)
+	return nil
+}
+
+// String is the number in its largest unit; empty for none.
+func (s *byteSize) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return humanize.IBytes(uint64(*s))
+}
+
+// Type is how help names the value.
+func (*byteSize) Type() string { return "bytes" }

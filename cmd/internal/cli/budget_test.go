@@ -32,15 +32,18 @@ prices:
   demo/demo: {input: 1000, output: 2000}
 `
 
-func newHousehold(t *testing.T) *world {
+func TestHousehold(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", thrifty)
 	w.dev()
-	return w
+	w.part("limit pauses", limitPauses)
+	w.part("limit fails", limitFails)
+	w.part("limit of agent", limitOfAgent)
+	w.part("usage of agent", usageOfAgent)
+	w.part("file gates", fileGates)
 }
 
-func TestLimitPauses(t *testing.T) { // A17
-	w := newHousehold(t)
+func limitPauses(t *testing.T, w *world) { // A17
 	w.run("ask", "--id", "x", "steps/a", "What is 17 times 3?").exits(3, "waits for a person (max_steps)", "resume steps/a --max-steps 11", "abort steps/a")
 	w.run("show", "steps/a").exits(0, "paused", "max_steps", "1 of 1 steps", "resume steps/a --max-steps 11")
 	w.run("ask", "steps/a", "hello?").exits(3, "queued behind turn", "resume steps/a --max-steps 11")
@@ -53,15 +56,13 @@ func TestLimitPauses(t *testing.T) { // A17
 	}
 }
 
-func TestLimitFails(t *testing.T) { // A17
-	w := newHousehold(t)
+func limitFails(t *testing.T, w *world) { // A17
 	w.run("ask", "tokens/a", strings.Repeat("long words ", 60)+"What is 17 times 3?").exits(1, "max_tokens", "resume tokens/a --max-tokens 120")
 	w.run("resume", "tokens/a", "--max-tokens", "5000").exits(0, "resumed turn")
 	w.await("tokens/a", "turn.completed")
 }
 
-func TestLimitOfAgent(t *testing.T) { // A17
-	w := newHousehold(t)
+func limitOfAgent(t *testing.T, w *world) { // A17
 	w.run("ask", "--id", "x", "total/a", "What is 17 times 3?").exits(3, "(max_steps): the agent made 1 model calls", "resume total/a --agent-max-steps …")
 	w.run("show", "total/a").exits(0, "1 of 20 steps", "resume total/a --agent-max-steps …")
 	w.run("resume", "total/a", "--agent-max-steps", "10").exits(0, "resumed turn t4")
@@ -72,8 +73,7 @@ func TestLimitOfAgent(t *testing.T) { // A17
 	w.run("resume", "total/a", "--max-cost", "1e-10").exits(2, "--max-cost", "0.000000001")
 }
 
-func TestUsageOfAgent(t *testing.T) { // A34 A52
-	w := newHousehold(t)
+func usageOfAgent(t *testing.T, w *world) { // A34 A52
 	w.run("ask", "stops/a", "What is 17 times 3?").exits(0, "51")
 	w.run("ask", "forced/a", "hello").exits(0)
 	w.run("usage", "stops/a").exits(0, "turn t4", "demo", "total", "COST")
@@ -100,8 +100,7 @@ func TestUsageOfAgent(t *testing.T) { // A34 A52
 	}
 }
 
-func TestFileGates(t *testing.T) { // A40 A50
-	w := newHousehold(t)
+func fileGates(t *testing.T, w *world) { // A40 A50
 	w.run("ask", "careful/small", "Use pay with amount 7").exits(0, `"key":"default/careful/small/`)
 	w.run("ask", "careful/big", "Use pay with amount 700").exits(3, `pay({"amount":700})`)
 	w.run("send", "hasty/big", "Use pay with amount 700").exits(0)

@@ -34,6 +34,15 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, dir: dir, env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "NO_COLOR=1"}}
 }
 
+// part runs a part of the test in its own name, with the nodes that run already.
+func (w *world) part(name string, run func(t *testing.T, w *world)) {
+	w.t.Run(name, func(t *testing.T) {
+		own := *w
+		own.t = t
+		run(t, &own)
+	})
+}
+
 // file writes a file into the folder.
 func (w *world) file(name, content string) {
 	w.t.Helper()

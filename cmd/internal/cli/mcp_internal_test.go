@@ -20,6 +20,7 @@ import (
 func TestAwait(t *testing.T) {
 	for name, refused := range map[string]int32{"at once": 0, "at the second attempt": 2, "never": 1 << 30} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			there := sdk.NewServer(&sdk.Implementation{Name: "there", Version: "1"}, nil)
 			there.AddTool(&sdk.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return there }, nil)

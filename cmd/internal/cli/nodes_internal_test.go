@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/gateway"
@@ -56,24 +57,26 @@ func TestJudgeNodes(t *testing.T) {
 
 // A partition that has an owner again when it is looked at again is not told of.
 func TestOwnerless(t *testing.T) {
-	looks := 0
-	free, err := ownerless(t.Context(), time.Minute, func(context.Context) ([]gateway.PartitionRow, error) {
-		looks++
-		rows := []gateway.PartitionRow{{Partition: 7, Owner: "n1"}, {Partition: 9}}
-		if looks > 1 {
-			rows[1].Owner = "n2"
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		free, err := ownerless(t.Context(), time.Minute, func(context.Context) ([]gateway.PartitionRow, error) {
+			looks++
+			rows := []gateway.PartitionRow{{Partition: 7, Owner: "n1"}, {Partition: 9}}
+			if looks > 1 {
+				rows[1].Owner = "n2"
+			}
+			return rows, nil
+		})
+		if err != nil || len(free) != 0 || looks != 2 {
+			t.Errorf("%q, %v after %d looks", free, err, looks)
 		}
-		return rows, nil
+		free, err = ownerless(t.Context(), 0, func(context.Context) ([]gateway.PartitionRow, error) {
+			return []gateway.PartitionRow{{Partition: 7, Owner: "n1"}, {Partition: 9}}, nil
+		})
+		if err != nil || !slices.Equal(free, []string{messages.Partition(9).String()}) {
+			t.Errorf("%q, %v", free, err)
+		}
 	})
-	if err != nil || len(free) != 0 || looks != 2 {
-		t.Errorf("%q, %v after %d looks", free, err, looks)
-	}
-	free, err = ownerless(t.Context(), 0, func(context.Context) ([]gateway.PartitionRow, error) {
-		return []gateway.PartitionRow{{Partition: 7, Owner: "n1"}, {Partition: 9}}, nil
-	})
-	if err != nil || !slices.Equal(free, []string{messages.Partition(9).String()}) {
-		t.Errorf("%q, %v", free, err)
-	}
 }
 
 func TestSince(t *testing.T) {

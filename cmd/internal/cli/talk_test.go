@@ -8,9 +8,17 @@ import (
 	"testing"
 )
 
-func TestAsk(t *testing.T) {
+func TestTalk(t *testing.T) {
 	w := newWorld(t)
 	w.dev()
+	w.part("ask", talkAsk)
+	w.part("ask in JSON", talkJSON)
+	w.part("send", talkSend)
+	w.part("chat without a terminal", talkChat)
+	w.part("hostile content", talkHostile)
+}
+
+func talkAsk(t *testing.T, w *world) {
 	if r := w.run("ask", "assistant/main", "What is", "17 times 3?").exits(0); r.out != "17 times 3 is 51.\n" || r.err != "" {
 		t.Errorf("stdout %q, stderr %q", r.out, r.err)
 	}
@@ -38,10 +46,8 @@ func TestAsk(t *testing.T) {
 	w.await("assistant/m", "turn.completed")
 }
 
-func TestAskJSON(t *testing.T) {
-	w := newWorld(t)
-	w.dev()
-	lines := w.run("ask", "assistant/main", "What is 17 times 3?", "-o", "json").exits(0).objects()
+func talkJSON(t *testing.T, w *world) {
+	lines := w.run("ask", "assistant/json", "What is 17 times 3?", "-o", "json").exits(0).objects()
 	text, deltas := "", 0
 	for i, o := range lines {
 		if o["type"] == "delta" {
@@ -83,9 +89,7 @@ func wantKeys(t *testing.T, o map[string]any, keys ...string) {
 	}
 }
 
-func TestSend(t *testing.T) {
-	w := newWorld(t)
-	w.dev()
+func talkSend(t *testing.T, w *world) {
 	sub := subscribe(t, w, "answers.here")
 	o := w.run("send", "assistant/s", "What is 5 times 5?", "--id", "s-1", "--reply", "answers.here", "-o", "json").exits(0).objects()[0]
 	if o["id"] != "s-1" || o["subject"] != "reprise.in.default.assistant.s" {
@@ -105,9 +109,7 @@ func TestSend(t *testing.T) {
 	w.run("send", "assistant/s.x", "hi").exits(2, "'.'")
 }
 
-func TestChatWithoutTerminal(t *testing.T) {
-	w := newWorld(t)
-	w.dev()
+func talkChat(t *testing.T, w *world) {
 	r := w.feed("What is 17 times 3?\n\n/state\n/history\n/interrupt\n/help\n/quit\nnever read\n", "chat", "assistant/c").exits(0, "51", "{}", "user", "result", "/interrupt", "nothing to interrupt")
 	if strings.Contains(r.out, "never") {
 		t.Errorf("it went on after /quit: %s", r.out)
@@ -115,9 +117,7 @@ func TestChatWithoutTerminal(t *testing.T) {
 	w.feed("/nonsense\nWhat is 6 times 7?", "chat", "assistant/c").exits(1, "no /nonsense", "42")
 }
 
-func TestHostileContent(t *testing.T) {
-	w := newWorld(t)
-	w.dev()
+func talkHostile(t *testing.T, w *world) {
 	evil := "say \x1b]0;owned\x07\x1b[2J \u202ereversed \u009b31m"
 	w.feed(evil, "ask", "parrot/p", "-").exits(0)
 	for _, args := range [][]string{

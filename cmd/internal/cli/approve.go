@@ -95,14 +95,7 @@ func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlag
 	named := shown
 	named.ArgsHash = cmp.Or(f.argsHash, shown.ArgsHash)
 	what := plainly("%s %s, call %s", did, callText(shown.Tool, shown.Arguments), call)
-	return a.commanded(ctx, cl, agent, command(f, named), what, func(c changed) any {
-		return struct {
-			changed
-			Call      messages.CallID `json:"call"`
-			Tool      string          `json:"tool"`
-			Arguments string          `json:"arguments"`
-		}{c, shown.Call, shown.Tool, shown.Arguments}
-	})
+	return a.commanded(ctx, cl, agent, command(f, named), what, shown)
 }
 
 // asked is the call as it was asked about: as it waits for approval or, once it

@@ -38,7 +38,7 @@ func (a *app) changes(cmd *cobra.Command, command func(f changeFlags, args []str
 			return err
 		}
 		defer closes()
-		return a.commanded(ctx, cl, agent, c, did, func(c changed) any { return c })
+		return a.commanded(ctx, cl, agent, c, did, messages.Approval{})
 	}
 	return a.connects(cmd, defaultTimeout)
 }
@@ -57,13 +57,24 @@ func ofTurn(what string) done {
 	}
 }
 
+// andAborted is what a command did besides aborting the turn.
+func andAborted(what string) done {
+	return func(turn messages.TurnID) string {
+		if turn == "" {
+			return what
+		}
+		return fmt.Sprintf("%s; turn %s was aborted", what, turn)
+	}
+}
+
 // plainly is what a command did, whatever the turn.
 func plainly(format string, args ...any) done {
 	return func(messages.TurnID) string { return fmt.Sprintf(format, args...) }
 }
 
-// commanded sends a command and prints what became of it, in JSON as line has it.
-func (a *app) commanded(ctx context.Context, cl *client.Client, agent string, c messages.Command, did done, line func(changed) any) error {
+// commanded sends a command and prints what became of it. about is the call that a decision is
+// about; without an id: the command is none.
+func (a *app) commanded(ctx context.Context, cl *client.Client, agent string, c messages.Command, did done, about messages.Approval) error {
 	answer, err := cl.Do(ctx, agent, c)
 	if err != nil {
 		return err
@@ -73,7 +84,7 @@ func (a *app) commanded(ctx context.Context, cl *client.Client, agent string, c 
 		return err
 	}
 	if a.json() {
-		return a.object(line(changed{agent, answer, settled}))
+		return a.object(changed{agent, answer, settled, about.Call, about.Tool, about.Arguments})
 	}
 	a.became(agent, answer, did)
 	return nil
@@ -86,6 +97,10 @@ type changed struct {
 	// Settled is what became of a decision that was passed down. Nil: none was, or
 	// it is not known yet.
 	Settled *messages.ChildSettled `json:"settled,omitempty"`
+	// Call, Tool and Arguments are of the call that was decided about, as it waited.
+	Call      messages.CallID `json:"call,omitempty"`
+	Tool      string          `json:"tool,omitempty"`
+	Arguments string          `json:"arguments,omitempty"`
 }
 
 // became prints what became of a command.

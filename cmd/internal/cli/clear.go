@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -16,13 +14,6 @@ func (a *app) clear() *cobra.Command {
 and history, state and remembered decisions are what they were when the agent was
 created. The log keeps what happened.`,
 	}, func(f changeFlags, _ []string) (messages.Command, done, error) {
-		return messages.Clear{ID: f.id, Reason: f.reason}, cleared, nil
+		return messages.Clear{ID: f.id, Reason: f.reason}, andAborted("cleared"), nil
 	})
-}
-
-func cleared(turn messages.TurnID) string {
-	if turn == "" {
-		return "cleared"
-	}
-	return fmt.Sprintf("cleared; turn %s was aborted", turn)
 }

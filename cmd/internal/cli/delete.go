@@ -146,13 +146,7 @@ func (a *app) sure(agent string) bool {
 
 // deleteNow deletes the agent. It is answered when nothing is left of it.
 func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c messages.Delete) error {
-	return a.commanded(ctx, cl, agent, c, func(turn messages.TurnID) string {
-		what := "deleted"
-		if turn != "" {
-			what += fmt.Sprintf("; turn %s was aborted", turn)
-		}
-		return what
-	}, func(c changed) any { return c })
+	return a.commanded(ctx, cl, agent, c, andAborted("deleted"), messages.Approval{})
 }
 
 // endText returns when and why an agent was deleted.

@@ -15,7 +15,7 @@ import (
 // FuzzTyping holds that an expression is no mistake if it is true of arguments that fit the
 // schema, whatever that is: nothing is refused that can come true.
 func FuzzTyping(f *testing.F) {
-	for seed := range uint64(200) {
+	for seed := range uint64(80) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

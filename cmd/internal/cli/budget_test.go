@@ -76,7 +76,9 @@ func limitOfAgent(t *testing.T, w *world) { // A17
 func usageOfAgent(t *testing.T, w *world) { // A34 A52
 	w.run("ask", "stops/a", "What is 17 times 3?").exits(0, "51")
 	w.run("ask", "forced/a", "hello").exits(0)
-	w.run("usage", "stops/a").exits(0, "turn t4", "demo", "total", "COST")
+	if r := w.run("usage", "stops/a").exits(0, "turn t4", "demo", "total", "COST"); strings.Count(r.out, "\n") != 4 {
+		t.Errorf("the text form has more than a turn, a model and the total:\n%s", r.out)
+	}
 	lines := w.run("usage", "stops/a", "-o", "json").exits(0).objects()
 	var types []string
 	for _, l := range lines {

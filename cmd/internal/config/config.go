@@ -90,8 +90,6 @@ type ToolConfig struct {
 // ProviderConfig is one entry of providers.
 type ProviderConfig struct {
 	Name string
-	// Type is openai.
-	Type string
 	// APIKey is empty for a server that wants none.
 	APIKey Secret
 	// BaseURL is empty for the provider's own.

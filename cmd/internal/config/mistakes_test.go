@@ -102,8 +102,8 @@ func TestLoadProblems(t *testing.T) {
 		{dir, ": this is a folder, not a file; give the path of a reprise.yaml"},
 	} {
 		_, err := Load(c.path)
-		var problem Problem
-		if err == nil || !strings.HasSuffix(err.Error(), c.want) || !errors.As(err, &problem) {
+		var problems Problems
+		if err == nil || !strings.HasSuffix(err.Error(), c.want) || !errors.As(err, &problems) {
 			t.Errorf("Load(%s): %v, want … %s", c.path, err, c.want)
 		}
 	}

@@ -45,15 +45,6 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives the single problems.
-func (ps Problems) Unwrap() []error {
-	errs := make([]error, len(ps))
-	for i, p := range ps {
-		errs[i] = p
-	}
-	return errs
-}
-
 type place struct{ line, col int }
 
 // maxProblems is how many are shown of a file that is wrong throughout.

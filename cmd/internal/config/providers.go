@@ -49,7 +49,7 @@ func (r *reader) fromModel(m use) string {
 }
 
 func (r *reader) provider(f field) ProviderConfig {
-	p := ProviderConfig{Name: f.name, Type: "openai"}
+	p := ProviderConfig{Name: f.name}
 	p.Used = slices.ContainsFunc(r.models, func(m use) bool { return m.provider == f.name })
 	if !wordOf(f.name, 64) {
 		r.add(f.at, "rename it: 1 to 64 of A-Z a-z 0-9 _ -", "a provider cannot be called %s", shown(f.name))

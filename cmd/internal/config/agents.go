@@ -14,7 +14,7 @@ func (r *reader) agents(n *node) {
 		if err := messages.ValidateToken("agent name", f.name); err != nil {
 			r.add(f.at, "rename the agent: its name is part of addresses", "%v", err)
 		}
-		r.places[agentPlace(f.name)] = f.at
+		r.places[spot("agent", f.name)] = f.at
 		r.config.Agents = append(r.config.Agents, r.agent(f))
 	})
 }
@@ -177,7 +177,7 @@ func (r *reader) agentTools(n *node, a *AgentConfig) {
 		}
 	}
 	r.list(&named, "tools", "[clock, calculator]", func(item *node, name string) {
-		key := namePlace(a.Kind, name)
+		key := spot("name", a.Kind, name)
 		if first, twice := r.places[key]; twice {
 			r.add(item.at, "keep one of them", "tool %s is listed twice, first in line %d", shown(item.text), first.line)
 			return
@@ -187,6 +187,5 @@ func (r *reader) agentTools(n *node, a *AgentConfig) {
 	})
 }
 
-func agentPlace(kind string) string      { return "agent\x00" + kind }
-func toolPlace(name string) string       { return "tool\x00" + name }
-func namePlace(kind, name string) string { return "name\x00" + kind + "\x00" + name }
+// spot is the key of a place, by which it is found again when the file is read.
+func spot(words ...string) string { return strings.Join(words, "\x00") }

@@ -33,7 +33,7 @@ func (c *Config) Definitions(
 				t, ok = lookup(name)
 			}
 			if !ok {
-				found.add(c.places[namePlace(a.Kind, name)], meant(name, names, "tools"), "no tool is called %s", shown(name))
+				found.add(c.places[spot("name", a.Kind, name)], meant(name, names, "tools"), "no tool is called %s", shown(name))
 				continue
 			}
 			if t != nil { // else its own problem is noted
@@ -56,7 +56,7 @@ func (c *Config) declared(
 ) map[string]tool.Tool {
 	out := make(map[string]tool.Tool, len(c.Tools))
 	for _, tc := range c.Tools {
-		at := c.places[toolPlace(tc.Name)]
+		at := c.places[spot("tool", tc.Name)]
 		out[tc.Name] = nil
 		if _, taken := lookup(tc.Name); taken {
 			found.add(at, "choose another name", "a tool called %s is built in", shown(tc.Name))

@@ -55,13 +55,11 @@ func (c *Config) MCPPrograms() error {
 	found := &collector{file: c.File}
 	for _, m := range c.MCP {
 		if _, err := m.Config().Program(); m.Used && err != nil {
-			found.add(c.places[mcpPlace(m.Name)], "mend its command", "MCP server %s cannot be started: %v", shown(m.Name), err)
+			found.add(c.places[spot("mcp", m.Name)], "mend its command", "MCP server %s cannot be started: %v", shown(m.Name), err)
 		}
 	}
 	return found.err()
 }
-
-func mcpPlace(name string) string { return "mcp\x00" + name }
 
 // servers reads the section, then holds the agents' tools against it.
 func (r *reader) servers(n *node) {
@@ -69,7 +67,7 @@ func (r *reader) servers(n *node) {
 	if n != nil {
 		r.entries(n, "mcp", func(f field) {
 			names = append(names, f.name)
-			r.places[mcpPlace(f.name)] = f.at
+			r.places[spot("mcp", f.name)] = f.at
 			r.config.MCP = append(r.config.MCP, r.server(f))
 		})
 	}

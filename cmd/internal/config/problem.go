@@ -86,7 +86,7 @@ func (c *Config) OfAgent(kind string, err error) (list Problems) {
 	if err == nil {
 		return nil
 	}
-	at := c.places[agentPlace(kind)]
+	at := c.places[spot("agent", kind)]
 	return Problems{{File: c.File, Line: at.line, Col: at.col, What: err.Error()}}
 }
 

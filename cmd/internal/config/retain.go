@@ -12,11 +12,9 @@ const day = 24 * time.Hour
 
 // retain reads how long an agent may rest.
 func (r *reader) retain(n *node, a *AgentConfig) {
-	r.places[retainPlace(a.Kind)] = n.at
+	r.places[spot("retain", a.Kind)] = n.at
 	r.days("retain", &a.Retain)(n)
 }
-
-func retainPlace(kind string) string { return "retain\x00" + kind }
 
 // Unarchived is what is wrong with the file for a node that has no data folder:
 // agents are to be archived, and it does not say where. Nil: nothing is.
@@ -24,7 +22,7 @@ func (c *Config) Unarchived() error {
 	found := &collector{file: c.File}
 	for _, a := range c.Agents {
 		if a.Retain > 0 && c.RetainTo == "" {
-			found.add(c.places[retainPlace(a.Kind)], "add retain_to: and a folder at the top of the file, or remove retain",
+			found.add(c.places[spot("retain", a.Kind)], "add retain_to: and a folder at the top of the file, or remove retain",
 				"agents of kind %s are to be archived after a time, and a node without a data folder (--nats) has no place for that", shown(a.Kind))
 		}
 	}

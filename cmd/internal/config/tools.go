@@ -20,7 +20,7 @@ func (r *reader) tools(n *node) {
 		if !wordOf(f.name, 64) {
 			r.add(f.at, "rename it: 1 to 64 of A-Z a-z 0-9 _ -", "a tool cannot be called %s", shown(f.name))
 		}
-		r.places[toolPlace(f.name)] = f.at
+		r.places[spot("tool", f.name)] = f.at
 		r.config.Tools = append(r.config.Tools, r.tool(f))
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -198,11 +197,8 @@ func (c *chat) turn(ctx context.Context, line string) error {
 	return err
 }
 
-// interrupting is how long an interrupt may take to be answered.
-const interrupting = 10 * time.Second
-
 func (c *chat) interrupt(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, interrupting)
+	ctx, cancel := context.WithTimeout(ctx, heeding)
 	defer cancel()
 	answer, err := c.client.Do(ctx, c.agent, messages.Interrupt{Reason: "interrupted in chat"})
 	if err == nil && answer.Noop != "" {

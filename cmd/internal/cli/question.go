@@ -55,7 +55,7 @@ const (
 	// offering is how long the agent's own question may come after the fact that
 	// its turn is paused. They are sent one after the other.
 	offering = 500 * time.Millisecond
-	// heeding is how long an answer to it may take to have its effect.
+	// heeding is how long an answer to it, or a command, may take to have its effect.
 	heeding = 10 * time.Second
 )
 

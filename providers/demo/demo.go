@@ -1,12 +1,12 @@
 // Package demo is a model for the first minutes: it answers offline, needs no
 // key, and always answers the same request the same way.
 //
-// It understands a little, and that generically: arithmetic in words or
-// symbols, which it hands to a tool that takes an expression; the name of any
-// tool it is given, whose arguments it reads from the message by the tool's
-// schema; questions for the time; and questions about the conversation itself.
-// To everything else it says plainly what it is and what it can do. No answer
-// is written down beforehand.
+// It understands three things. Arithmetic, in signs or words ("17 times 3", "(3+4)^2"), goes
+// to a tool that takes an expression. The name of a tool in a sentence calls that tool, with
+// arguments from the sentence: a JSON object, key=value, a value beside its argument's name
+// ("refund order 7 with 300 cents"), numbers and quoted texts in order, or all that is left. A
+// question for the time calls the tool clock. To everything else it says what it is, what was
+// said, and which tools it has.
 //
 // # Guarantees
 //
@@ -25,6 +25,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -57,8 +58,8 @@ func (m *model) Generate(ctx context.Context, r providers.Request, emit func(pro
 	if err := ctx.Err(); err != nil {
 		return providers.Response{}, providers.AsError(err)
 	}
-	v, tools := look(r.Items), kits(r.Tools)
-	calls, err := v.chosen(r.ToolChoice, tools)
+	v := look(r.Items)
+	calls, err := v.chosen(r.ToolChoice, r.Tools)
 	if err != nil {
 		return providers.Response{}, err
 	}
@@ -66,7 +67,7 @@ func (m *model) Generate(ctx context.Context, r providers.Request, emit func(pro
 	if len(calls) > 0 {
 		response.Items, response.Finish = callItems(r.Items, calls), "tool_calls"
 	} else {
-		text, cut := limit(v.answer(tools), r.Settings.MaxOutputTokens)
+		text, cut := limit(v.answer(r.Tools), r.Settings.MaxOutputTokens)
 		if cut {
 			response.Finish = "length"
 		}
@@ -98,21 +99,10 @@ func (m *model) stream(ctx context.Context, text string, emit func(providers.Del
 	return nil
 }
 
+var piece = regexp.MustCompile(`^\s+|\S+\s*`)
+
 // pieces are the words of a text, each with the white space after it.
-func pieces(text string) []string {
-	var words []string
-	start, space := 0, false
-	for i, r := range text {
-		if space && !unicode.IsSpace(r) {
-			words, start = append(words, text[start:i]), i
-		}
-		space = unicode.IsSpace(r)
-	}
-	if start < len(text) {
-		words = append(words, text[start:])
-	}
-	return words
-}
+func pieces(text string) []string { return piece.FindAllString(text, -1) }
 
 // limit cuts the text after n words; zero is no limit.
 func limit(text string, n int) (string, bool) {

@@ -95,28 +95,23 @@ func TestAnswers(t *testing.T) {
 		{"what's 2+2*5", "2+2*5 is 12."},
 		{"12.5 divided by 4, please", "12.5 divided by 4 is 3.125."},
 		{"What is (3+4)^2?", "(3+4)^2 is 49."},
-		{"sum of 3 and 4", "The sum of 3 and 4 is 7."},
-		{"Add 3 and 4", "Adding 3 and 4 is 7."},
-		{"subtract 4 from 10", "Subtracting 4 from 10 is 6."},
 		{"What is 2+2 and 3*3?", "2+2 is 4. 3*3 is 9."},
 		{"2+2 and again 2+2", "2+2 is 4."},
-		{"1/0", `I could not work out 1/0: cannot calculate "1 / 0": division by zero.`},
+		{"What is 1/0?", `calculator says: cannot calculate "1 / 0": division by zero.`},
 		{"use the calculator for 6*7", "6*7 is 42."},
-		{"calculator: sqrt(16)", "Sqrt(16) is 4."},
+		{"calculator: sqrt(16)", "calculator says: 4."},
 		{"What time is it?", "clock says: 2026-07-01T12:00:00Z."},
-		{"what's the date today in New York?", "clock says: 2026-07-01T08:00:00-04:00."},
 		{"clock", "clock says: 2026-07-01T12:00:00Z."},
-		{"What time is it in Europe/Berlin and what is 2+2?", "clock says: 2026-07-01T14:00:00+02:00. 2+2 is 4."},
 		{"echo the cat sat", "echo says: the cat sat."},
-		{`use echo with "hello world", please`, "echo says: hello world."},
+		{`use echo with "hello. world", please`, "echo says: hello. world."},
 		{`Say "hi" with echo.`, "echo says: hi."},
 		{"echo 2+2", "echo says: 2+2."},
-		{"echo hello, then what is 1+1?", "1+1 is 2. echo says: hello."},
+		{"echo hello! Then what is 1+1?", "1+1 is 2. echo says: hello."},
 		{"refund order 7 with 300 cents", "refund says: order 7 is paid back."},
+		{"Refund 300 cents for order 7.", "refund says: order 7 is paid back."},
 		{"refund order=A-7, cents=300", "refund says: order A-7 is paid back."},
-		{`refund {"order":"7","cents":20000}`, "refund failed: error: that is too much."},
-		{"Please pay the customer of order 9 back: 500 cents", "refund says: order 9 is paid back."},
-		{"refund order 7", "To call refund I still need cents (integer): name the tool and write cents=…, or give all arguments as a JSON object."},
+		{`refund {"order":"7. 8","cents":20000}`, "refund says: error: that is too much."},
+		{"refund order 7", "To call refund I need more: write cents=…, or all arguments as a JSON object."},
 	}
 	for _, test := range tests {
 		k := &talker{t: t, tools: kitchen()}
@@ -126,7 +121,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// sameSentences says that two answers hold the same, in any order of calls.
+// sameSentences reports whether two answers hold the same, in any order of calls.
 func sameSentences(a, b string) bool {
 	count := func(s string) map[string]int {
 		n := map[string]int{}
@@ -140,44 +135,17 @@ func sameSentences(a, b string) bool {
 
 func TestNoCall(t *testing.T) {
 	for _, text := range []string{
-		"hello", "", "which tools do you have?", "what does refund do?", "help", "don't use the clock", "I have 3 apples",
-		"Go 1.26 came out on 2026-02-10", "who are you?", "do not call echo",
+		"hello", "which tools do you have?", "what does refund do?", "don't use the clock", "I have 3 apples",
+		"Go 1.26 came out on 2026-02-10", "do not call echo", "open 24/7, 10-12 o'clocks", "a 1920x1080 screen", "call 555-123-4567", "10:30-11:30", "v1.2 + v1.3",
 	} {
 		k := &talker{t: t, tools: kitchen()}
 		got := k.say(text)
-		if len(k.asked) > 0 || !strings.Contains(got, "offline demo model") || !strings.Contains(got, "refund (Pay an order back to the customer)") {
+		if len(k.asked) > 0 || !strings.Contains(got, "offline demo model") || !strings.Contains(got, "You said: “"+text+"”.") || !strings.Contains(got, "refund (Pay an order back to the customer)") {
 			t.Errorf("%q is answered by %q after %+v", text, got, k.asked)
 		}
 	}
-}
-
-func TestWithoutTools(t *testing.T) {
-	k := &talker{t: t}
-	for text, want := range map[string]string{
-		"What is 17 times 3?": "I read “17 times 3” as 17 * 3, but I have no calculator",
-		"What time is it?":    "I have no clock",
-		"hello":               "You said: “hello”. I can repeat what was said here; I am given no tools.",
-	} {
-		if got := k.say(text); !strings.Contains(got, want) {
-			t.Errorf("%q is answered by %q; want %q", text, got, want)
-		}
-	}
-}
-
-func TestRemembers(t *testing.T) {
-	k := &talker{t: t, tools: kitchen()}
-	steps := []struct{ text, want string }{
-		{"what did I say before?", "This is the first thing you say to me."},
-		{"My name is Ada.", "You said: “My name is Ada.”."},
-		{"What is 2+2?", "2+2 is 4."},
-		{"What's my name?", "You told me: “My name is Ada.”."},
-		{"What did I say before?", "Before this you said: “what did I say before?”, then “My name is Ada.”, then “What is 2+2?”, then “What's my name?”."},
-		{"Were you interrupted?", "I see no note"},
-	}
-	for _, step := range steps {
-		if got := k.say(step.text); !strings.Contains(got, step.want) {
-			t.Errorf("%q is answered by %q; want %q", step.text, got, step.want)
-		}
+	if got := (&talker{t: t}).say("What is 17 times 3?"); !strings.Contains(got, "I am given no tools") {
+		t.Errorf("without tools it says %q", got)
 	}
 }
 
@@ -190,11 +158,8 @@ func TestInterrupted(t *testing.T) {
 		{Type: messages.ItemCallOutput, CallID: "c1", Output: "not run: the turn was stopped before its start"},
 		messages.Text(messages.RoleDeveloper, note),
 	}
-	if got := k.say("What happened?"); got != "The runtime told me: “"+note+"”." {
-		t.Errorf("asked for the interruption, it says %q", got)
-	}
 	if got := k.say("echo one"); got != "echo says: one." {
-		t.Errorf("asked again, it says %q", got)
+		t.Errorf("asked again after an interrupt, it says %q", got)
 	}
 }
 
@@ -211,49 +176,17 @@ func TestSteered(t *testing.T) {
 	}
 }
 
-func TestToldOfFailures(t *testing.T) {
-	k := &talker{t: t, tools: kitchen()}
-	answer := func(output string) string {
-		k.items = []messages.Item{
-			messages.Text(messages.RoleUser, "refund order 7 with 300 cents"),
-			{Type: messages.ItemCall, CallID: "c1", Name: "refund", Arguments: `{}`},
-			{Type: messages.ItemCallOutput, CallID: "c1", Output: output},
-		}
-		response, err := New().Generate(t.Context(), k.request(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.Items[0].Content.Text()
-	}
+func TestTold(t *testing.T) {
 	for output, want := range map[string]string{
-		"exit code 3: no such order": "refund failed: exit code 3: no such order.",
-		"":                           "refund answered with nothing.",
+		"exit code 3: no such order": "refund says: exit code 3: no such order.",
+		"":                           "refund says nothing.",
 		"a\nb":                       "refund says:\na\nb",
 		"Ask a person!":              "refund says: Ask a person!",
 		strings.Repeat("é", 5000):    "refund says: " + strings.Repeat("é", 4000) + "… (1000 more characters).",
 	} {
-		if got := answer(output); got != want {
+		if got := (call{"refund", "{}", output}).told(nil); got != want {
 			t.Errorf("%.40q is told as %q; want %q", output, got, want)
 		}
-	}
-}
-
-func TestNumericTools(t *testing.T) {
-	type pair struct {
-		A float64 `json:"a"`
-		B float64 `json:"b"`
-	}
-	k := &talker{t: t, tools: []tool.Tool{
-		tool.New("multiply_numbers", "Multiply", tool.ReadOnly, func(_ context.Context, p pair) (string, error) {
-			text, err := json.Marshal(p.A * p.B)
-			return string(text), err
-		}),
-	}}
-	if got := k.say("what is 6 times 7?"); got != "6 times 7 is 42." {
-		t.Errorf("got %q", got)
-	}
-	if got := k.say("what is 6 plus 7?"); !strings.Contains(got, "no calculator") {
-		t.Errorf("got %q", got)
 	}
 }
 
@@ -264,8 +197,87 @@ func TestSilent(t *testing.T) {
 			t.Errorf("got %+v, %v", response, err)
 		}
 	}
-	response, err := New().Generate(t.Context(), providers.Request{Items: []messages.Item{messages.Text(messages.RoleDeveloper, "Hurry.")}}, nil)
-	if err != nil || response.Items[0].Content.Text() != "The runtime told me: “Hurry.”." {
-		t.Errorf("got %+v, %v", response, err)
+}
+
+// choose is what the model does with a text under a tool choice.
+func choose(t *testing.T, k *talker, choice, text string) providers.Response {
+	t.Helper()
+	k.items = []messages.Item{messages.Text(messages.RoleUser, text)}
+	r := k.request()
+	r.ToolChoice = choice
+	response, err := New().Generate(t.Context(), r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+// A34
+func TestForcedChoice(t *testing.T) {
+	k := &talker{t: t, tools: kitchen()}
+	for _, c := range []struct{ choice, text, tool, arguments string }{
+		{"required", "hello", "clock", `{}`}, // needs no argument
+		{"required", "What is 2+2?", "calculator", `{"expression":"2 + 2"}`},
+		{"required", "refund order 7 with 300 cents", "refund", `{"order":"7","cents":300}`},
+		{"echo", "hello", "echo", `{"text":"hello"}`},
+		{"echo", "", "echo", `{"text":""}`},
+		{"refund", "hello", "refund", `{"cents":1,"order":"hello"}`},
+		{"clock", "do not use the clock", "clock", `{}`},
+	} {
+		response := choose(t, k, c.choice, c.text)
+		if len(response.Items) != 1 || response.Finish != "tool_calls" {
+			t.Errorf("%s, %q: got %+v", c.choice, c.text, response)
+			continue
+		}
+		if got := response.Items[0]; got.Name != c.tool || got.Arguments != c.arguments {
+			t.Errorf("%s, %q: got %s(%s), want %s(%s)", c.choice, c.text, got.Name, got.Arguments, c.tool, c.arguments)
+		}
+	}
+	if got := choose(t, k, "none", "What is 2+2?"); got.Finish != "stop" || got.Items[0].Type != messages.ItemMessage {
+		t.Errorf("none: got %+v", got)
+	}
+}
+
+// A34: forced again after its result, the model calls again, under a new id.
+func TestForcedTwice(t *testing.T) {
+	k := &talker{t: t, tools: kitchen()}
+	first := choose(t, k, "clock", "hello").Items[0]
+	k.items = append(k.items, first, messages.Item{Type: messages.ItemCallOutput, CallID: first.CallID, Output: "noon"})
+	for choice, calls := range map[string]bool{"clock": true, "required": true, "": false, "none": false} {
+		r := k.request()
+		r.ToolChoice = choice
+		response, err := New().Generate(t.Context(), r, nil)
+		if err != nil || (response.Finish == "tool_calls") != calls || response.Items[0].CallID == first.CallID {
+			t.Errorf("%q: got %+v, %v", choice, response, err)
+		}
+	}
+}
+
+// A34: made-up arguments fit the schema as far as types go.
+func TestMadeUpArguments(t *testing.T) {
+	type all struct {
+		Text string            `json:"text"`
+		N    int               `json:"n"`
+		X    float64           `json:"x"`
+		Yes  bool              `json:"yes"`
+		List []int             `json:"list"`
+		Map  map[string]string `json:"map"`
+	}
+	ran := false
+	made := tool.New("everything", "", tool.ReadOnly, func(context.Context, all) (string, error) { ran = true; return "", nil })
+	response := choose(t, &talker{t: t, tools: []tool.Tool{made}}, "required", "")
+	if _, err := made.Call(t.Context(), json.RawMessage(response.Items[0].Arguments)); err != nil || !ran {
+		t.Errorf("%s: %v", response.Items[0].Arguments, err)
+	}
+}
+
+func TestChoiceOfNothing(t *testing.T) { // A34
+	for choice, tools := range map[string][]tool.Tool{"required": nil, "lookup": kitchen()} {
+		r := (&talker{t: t, tools: tools}).request()
+		r.ToolChoice = choice
+		_, err := New().Generate(t.Context(), r, nil)
+		if e := providers.AsError(err); err == nil || e.Kind != providers.BadRequest || !strings.Contains(e.Message, choice) {
+			t.Errorf("%s: %v", choice, err)
+		}
 	}
 }

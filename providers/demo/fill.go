@@ -1,135 +1,121 @@
 package demo
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/reprise-dev/reprise/providers"
 )
 
-// used stands in for what an argument has taken out of a text.
-const used = "\x00"
+// property is one argument of a tool.
+type property struct {
+	name     string
+	kind     string // the JSON type; empty if the schema has none
+	enum     []any
+	required bool
+}
 
-var (
-	quoted   = regexp.MustCompile("\"([^\"\x00]*)\"|“([^”\x00]*)”|«([^»\x00]*)»|`([^`\x00]*)`|(?:^|[\\s=:,(])'([^'\x00]*)'")
-	numeric  = regexp.MustCompile(`(?:^|[^\pL\pN_.#-]|#)(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?:[^\pL\pN_]|$)`)
-	zoned    = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_/]+|UTC|GMT)\b`)
-	place    = regexp.MustCompile(`\bin ([A-Z][\pL'-]+(?: [A-Z][\pL'-]+)*)`)
-	opening  = regexp.MustCompile(`(?i)^(?:[\s:,.\x00–-]|\b(?:the tool|tool|with|for|about|please|now|saying|that|and|then|to|of)\b)+`)
-	closing  = regexp.MustCompile(`(?i)(?:[\s:,;.!?\x00]|\b(?:please|and|then|thanks|with|the|use|using|call|run|tool)\b)+$`)
-	politely = regexp.MustCompile(`(?i)^(?:[\s,:]|\b(?:please|can|could|would|you|use|call|run|the|tool|i|want|need|to)\b)+`)
-	yes      = regexp.MustCompile(`(?i)\b(?:true|yes)\b`)
-	no       = regexp.MustCompile(`(?i)\b(?:false|no)\b`)
-)
+// properties reads a schema's properties in order. A schema that cannot be read has none.
+func properties(schema []byte) (all []property) {
+	var s struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(s.Properties))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		key, _ := d.Token() // it was valid JSON above
+		var one json.RawMessage
+		if d.Decode(&one) != nil {
+			return all
+		}
+		var of struct {
+			Type any   `json:"type"`
+			Enum []any `json:"enum"`
+		}
+		_ = json.Unmarshal(one, &of) // a schema that is no object allows everything
+		name, _ := key.(string)
+		kind, _ := of.Type.(string)
+		if several, ok := of.Type.([]any); ok {
+			for _, t := range several {
+				if t != "null" {
+					kind, _ = t.(string)
+				}
+			}
+		}
+		all = append(all, property{name, kind, of.Enum, slices.Contains(s.Required, name)})
+	}
+	return all
+}
 
-// filler fills a tool's arguments from a text.
+// filler fills the arguments of a tool from a text.
 type filler struct {
-	kit    kit
-	text   string // what nothing has taken yet
-	after  int    // where the tool's name ends, if it stands in the text
+	text   string // what no argument has taken yet
 	values map[string]any
 }
 
-// fill is the tool's arguments out of a text, as JSON, and the required ones
-// that the text does not tell. named is where the tool's name ends in it.
-func fill(k kit, text string, named []int) (string, []property) {
-	if object, ok := objectIn(text); ok {
-		return object, nil
-	}
-	f := &filler{kit: k, text: strings.ReplaceAll(text, used, " "), values: map[string]any{}}
-	if named != nil {
-		f.take(named[0], named[1])
-		f.after = named[1]
-	}
-	f.each(f.pair)
-	f.each(f.beside)
-	f.each(f.fixed)
-	f.each(f.counted)
-	f.each(f.quotedText)
-	f.each(f.zone)
-	f.each(f.list)
-	f.each(f.remainder)
-	f.each(f.fallback)
-	var missing []property
-	for _, p := range k.properties {
-		if _, ok := f.values[p.name]; !ok && p.required {
-			missing = append(missing, p)
-		}
-	}
-	return f.json(), missing
-}
+var (
+	number = regexp.MustCompile(`(?:^|[\s(#$€])(-?\d+(?:\.\d+)?)(?:[\s,;:.!?)%€]|$)`)
+	quoted = regexp.MustCompile(`"([^"]*)"|“([^”]*)”|(?:^|\s)'([^']*)'`)
+	lead   = regexp.MustCompile(`(?i)^(?:[\s:,]|\b(?:tool|with|for|of|to|please)\b)+`)
+	trail  = regexp.MustCompile(`(?i)(?:[\s:,]|\b(?:please|with|use|using|call|the)\b)+$`)
+)
 
-// each tries a rule on every argument that has no value: required ones first.
-func (f *filler) each(rule func(property) (any, bool)) {
-	for _, required := range []bool{true, false} {
-		for _, p := range f.kit.properties {
-			if _, ok := f.values[p.name]; ok || p.required != required {
+// fill returns the tool's arguments out of the text after its name, or before it if nothing
+// comes after, as JSON, and the required ones that are not in there: an object is taken as it is; then come values
+// beside their argument's name, then numbers and quoted texts in order, then the rest of the
+// text for one that wants text.
+func fill(t providers.ToolSpec, before, after string) (string, []property) {
+	if start, end, ok := objectIn(after); ok {
+		return after[start:end], nil
+	}
+	if tidy(after) == "" {
+		after = before
+	}
+	f := filler{after, map[string]any{}}
+	all := properties(t.Parameters)
+	rules := []func(property) (any, bool){f.pair, f.fixed, f.counted, f.quoted, f.rest}
+	var missing []property
+	for i, rule := range rules {
+		for _, p := range all {
+			if _, ok := f.values[p.name]; ok {
 				continue
 			}
 			if v, ok := rule(p); ok {
 				f.values[p.name] = v
+			} else if p.required && i == len(rules)-1 {
+				missing = append(missing, p)
 			}
 		}
 	}
+	return f.json(all), missing
 }
 
-// take marks a part of the text as used, at its place.
-func (f *filler) take(start, end int) {
-	f.text = f.text[:start] + strings.Repeat(used, end-start) + f.text[end:]
-}
+// cut takes a part out of the text.
+func (f *filler) cut(at []int) { f.text = f.text[:at[0]] + " " + f.text[at[1]:] }
 
-// key matches an argument's name as people write it.
-func (p property) key() string {
-	var words []string
-	for _, w := range p.words {
-		words = append(words, regexp.QuoteMeta(w))
-	}
-	if len(words) == 0 {
-		return `$.^`
-	}
-	return `\b` + strings.Join(words, `[ _-]?`) + `\b`
-}
-
-// pair reads "key=value" and "key: value".
+// pair reads "key=value", "key: value", "order 7" and "300 cents".
 func (f *filler) pair(p property) (any, bool) {
-	value := `("[^"]*"|'[^']*'|“[^”]*”|[^\s,;]+)`
-	if p.kind == "string" && len(p.enum) == 0 {
-		value = `("[^"]*"|'[^']*'|“[^”]*”|[^,;\n]+)`
+	if p.name == "" {
+		return nil, false
 	}
-	for _, sign := range []string{`\s*=\s*("[^"]*"|'[^']*'|“[^”]*”|[^\s,;]+)`, `\s*:\s+` + value} {
-		m := regexp.MustCompile(`(?i)` + p.key() + sign).FindStringSubmatchIndex(f.text)
-		if m == nil {
-			continue
-		}
-		end := f.untilNextKey(m[2], m[3])
-		if v, ok := p.value(strings.TrimRight(f.text[m[2]:end], " .!?"+used)); ok {
-			f.take(m[0], end)
-			return v, true
-		}
-	}
-	return nil, false
-}
-
-// untilNextKey ends a value where another argument's key begins.
-func (f *filler) untilNextKey(start, end int) int {
-	for _, p := range f.kit.properties {
-		if m := regexp.MustCompile(`(?i)\s(?:and\s+)?` + p.key() + `\s*[:=]`).FindStringIndex(f.text[start:end]); m != nil {
-			end = start + m[0]
-		}
-	}
-	return end
-}
-
-// beside reads "order 7", "order is broken" and "300 cents": a value next to
-// its argument's name.
-func (f *filler) beside(p property) (any, bool) {
-	ways := []string{p.key() + `\s+(?:is\s+|of\s+|number\s+|#\s*)?(-?\d[\d.,]*)`, `(?:^|\s)(-?\d[\d.,]*)\s+` + p.key()}
-	if p.kind == "string" {
-		ways = []string{p.key() + `\s+(?:number\s+|#\s*)?([\w.-]*\d[\w.-]*)`, p.key() + `\s+is\s+([^\s,;]+)`, p.key() + `\s+("[^"]*"|'[^']*'|“[^”]*”)`}
-	}
-	for _, way := range ways {
-		if m := regexp.MustCompile(`(?i)` + way).FindStringSubmatchIndex(f.text); m != nil {
-			if v, ok := p.value(strings.TrimRight(f.text[m[2]:m[3]], ".,!?")); ok {
-				f.take(m[0], m[1])
+	for _, way := range []*regexp.Regexp{
+		nameOf(p.name, `\s*[=:]\s*("[^"]*"|'[^']*'|[^\s,;]+)`),
+		nameOf(p.name, `\s+(?:is\s+|of\s+|number\s+|#)?("[^"]*"|[^\s,;]*\d[^\s,;]*)`),
+		regexp.MustCompile(`(?i)(-?\d+(?:\.\d+)?)\s+` + regexp.QuoteMeta(p.name) + `\b`),
+	} {
+		if at := way.FindStringSubmatchIndex(f.text); at != nil {
+			if v, ok := p.value(strings.Trim(f.text[at[2]:at[3]], `"'.!?`)); ok {
+				f.cut(at)
 				return v, true
 			}
 		}
@@ -137,147 +123,130 @@ func (f *filler) beside(p property) (any, bool) {
 	return nil, false
 }
 
-// fixed reads words of an enumeration, and booleans.
-func (f *filler) fixed(p property) (any, bool) {
+// value returns a text as a value of the argument's type.
+func (p property) value(s string) (any, bool) {
 	for _, e := range p.enum {
-		m := regexp.MustCompile(`(?i)(?:^|\b|\s)` + regexp.QuoteMeta(fmt.Sprint(e)) + `(?:\b|\s|$)`).FindStringIndex(f.text)
-		if m != nil {
-			f.take(m[0], m[1])
+		if strings.EqualFold(fmt.Sprint(e), s) {
 			return e, true
 		}
 	}
-	if p.kind != "boolean" {
+	if len(p.enum) > 0 {
 		return nil, false
 	}
-	if m := regexp.MustCompile(`(?i)(\b(?:no|not|without)\s+)?` + p.key()).FindStringSubmatchIndex(f.text); m != nil {
-		f.take(m[0], m[1])
-		return m[2] < 0, true
-	}
-	switch {
-	case !p.required:
-		return nil, false
-	case yes.MatchString(f.text):
-		return true, true
-	case no.MatchString(f.text):
-		return false, true
+	var v any
+	switch p.kind {
+	case "string", "":
+		return s, true
+	case "integer":
+		var n int64
+		err := json.Unmarshal([]byte(s), &n)
+		return n, err == nil
+	case "number":
+		_ = json.Unmarshal([]byte(s), &v) // what is no JSON is no number
+		_, ok := v.(float64)
+		return v, ok
+	case "boolean":
+		b := strings.EqualFold(s, "true") || strings.EqualFold(s, "yes")
+		return b, b || strings.EqualFold(s, "false") || strings.EqualFold(s, "no")
 	}
 	return nil, false
 }
 
-// counted gives numbers to numeric arguments, in order.
-func (f *filler) counted(p property) (any, bool) {
-	if p.kind != "number" && p.kind != "integer" || len(p.enum) > 0 {
-		return nil, false
-	}
-	for at := 0; ; {
-		m := numeric.FindStringSubmatchIndex(f.text[at:])
-		if m == nil {
-			return nil, false
+// fixed reads a word of an enumeration.
+func (f *filler) fixed(p property) (any, bool) {
+	for _, e := range p.enum {
+		if at := nameOf(fmt.Sprint(e), ``).FindStringIndex(f.text); at != nil && at[1] > at[0] {
+			f.cut(at)
+			return e, true
 		}
-		start, end := at+m[2], at+m[3]
-		if v, ok := p.value(f.text[start:end]); ok {
-			f.take(start, end)
-			return v, true
-		}
-		at = end
 	}
+	return nil, false
 }
 
-// quotedText gives quoted strings to textual arguments, in order.
-func (f *filler) quotedText(p property) (any, bool) {
-	if p.kind != "string" && p.kind != "" || len(p.enum) > 0 {
+// counted gives the next number to an argument that wants one.
+func (f *filler) counted(p property) (any, bool) {
+	at := number.FindStringSubmatchIndex(f.text)
+	if at == nil || p.kind != "number" && p.kind != "integer" {
 		return nil, false
 	}
-	m := quoted.FindStringSubmatchIndex(f.text)
-	if m == nil {
+	v, ok := p.value(f.text[at[2]:at[3]])
+	if ok {
+		f.cut(at[2:4])
+	}
+	return v, ok
+}
+
+// quoted gives the next quoted text to a required argument.
+func (f *filler) quoted(p property) (any, bool) {
+	at := quoted.FindStringSubmatchIndex(f.text)
+	if at == nil || !p.required || p.kind != "string" && p.kind != "" {
 		return nil, false
 	}
 	i := 2
-	for m[i] < 0 {
+	for at[i] < 0 {
 		i += 2
 	}
-	v := f.text[m[i]:m[i+1]]
-	f.take(m[0], m[1])
-	return v, true
+	v, ok := p.value(f.text[at[i]:at[i+1]])
+	if ok {
+		f.cut(at)
+	}
+	return v, ok
 }
 
-// zone reads a time zone, or the place after "in".
-func (f *filler) zone(p property) (any, bool) {
-	if !p.zone() {
+// rest gives what is left to a required argument.
+func (f *filler) rest(p property) (any, bool) {
+	text := tidy(f.text)
+	if !p.required || p.kind != "string" && p.kind != "" || text == "" {
 		return nil, false
 	}
-	for _, way := range []*regexp.Regexp{zoned, place} {
-		if m := way.FindStringSubmatchIndex(f.text); m != nil {
-			v := f.text[m[2]:m[3]]
-			f.take(m[0], m[1])
-			return v, true
-		}
-	}
-	return nil, false
-}
-
-// list gives a required array what is left: its quoted strings, its numbers,
-// or its words between commas.
-func (f *filler) list(p property) (any, bool) {
-	if p.kind != "array" || !p.required {
-		return nil, false
-	}
-	item, all := property{kind: p.items, required: true}, []any{}
-	for _, rule := range []func(property) (any, bool){f.quotedText, f.counted} {
-		for v, ok := rule(item); ok; v, ok = rule(item) {
-			all = append(all, v)
-		}
-	}
-	if len(all) == 0 && (p.items == "string" || p.items == "") {
-		for _, part := range regexp.MustCompile(`\s*,\s*(?:and\s+)?|\s+and\s+`).Split(f.rest(), -1) {
-			if part != "" {
-				all = append(all, part)
-			}
-		}
-	}
-	return all, len(all) > 0
-}
-
-// remainder gives a required text the words after the tool's name, or those
-// before it if there are none.
-func (f *filler) remainder(p property) (any, bool) {
-	if p.kind != "string" && p.kind != "" || !p.required || len(p.enum) > 0 {
-		return nil, false
-	}
-	v := f.rest()
 	f.text = ""
-	return v, v != ""
+	return p.value(text)
 }
 
-// gap is where something was taken, with the words that led to it.
-var gap = regexp.MustCompile(`(?i)(?:(?:\s+(?:in|for|and|with|of|at|on|to))?\s*\x00+)+\s*`)
-
-func (f *filler) rest() string {
-	if f.after > len(f.text) {
-		return ""
-	}
-	tidy := func(s string) string {
-		s = gap.ReplaceAllString(s, " ")
-		return strings.TrimSpace(closing.ReplaceAllString(opening.ReplaceAllString(s, ""), ""))
-	}
-	if s := tidy(f.text[f.after:]); s != "" {
-		return s
-	}
-	return politely.ReplaceAllString(tidy(f.text[:f.after]), "")
+// tidy returns a text without the words that only lead to it or away from it.
+func tidy(text string) string {
+	return strings.Join(strings.Fields(trail.ReplaceAllString(lead.ReplaceAllString(text, ""), "")), " ")
 }
 
-// fallback gives a required argument what its schema offers.
-func (f *filler) fallback(p property) (any, bool) {
-	if !p.required {
-		return nil, false
+// json writes the values in the order of the schema.
+func (f *filler) json(all []property) string {
+	var parts []string
+	for _, p := range all {
+		if v, ok := f.values[p.name]; ok {
+			name, _ := json.Marshal(p.name)
+			value, _ := json.Marshal(v) // texts and what came from JSON always have a form
+			parts = append(parts, string(name)+":"+string(value))
+		}
 	}
-	switch {
-	case len(p.fallback) > 0:
-		return p.fallback, true
-	case len(p.enum) == 1:
-		return p.enum[0], true
-	case p.kind == "object":
-		return map[string]any{}, true
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// madeUp is a value of the argument's type.
+func (p property) madeUp(text string) any {
+	if len(p.enum) > 0 {
+		return p.enum[0]
 	}
-	return nil, false
+	switch p.kind {
+	case "number", "integer":
+		return 1
+	case "boolean":
+		return false
+	case "array":
+		return []any{}
+	case "object":
+		return map[string]any{}
+	}
+	return text
+}
+
+// objectIn finds the JSON object in a text, which begins at its first brace.
+func objectIn(text string) (start, end int, ok bool) {
+	start = strings.IndexByte(text, '{')
+	if start < 0 {
+		return 0, 0, false
+	}
+	d := json.NewDecoder(strings.NewReader(text[start:]))
+	var object map[string]any
+	err := d.Decode(&object)
+	return start, start + int(d.InputOffset()), err == nil && object != nil
 }

@@ -109,72 +109,59 @@ func TestFill(t *testing.T) {
 		"city":{"type":"string"},"days":{"type":"integer"},"factor":{"type":"number"},
 		"unit":{"type":"string","enum":["celsius","fahrenheit"]},"verbose":{"type":"boolean"},
 		"tags":{"type":["null","array"],"items":{"type":"string"}}},"required":["city"]}`
-	tests := []struct{ text, want string }{
-		{"weather Paris", `{"city":"Paris"}`},
-		{"weather for Paris, please", `{"city":"Paris"}`},
-		{`weather "New York"`, `{"city":"New York"}`},
-		{"weather city=Oslo days=3", `{"city":"Oslo","days":3}`},
-		{"weather city: New York, days: 3, unit: fahrenheit", `{"city":"New York","days":3,"unit":"fahrenheit"}`},
-		{"weather city: New York days: 3", `{"city":"New York","days":3}`},
-		{"weather Paris 3 1.5 in Celsius", `{"city":"Paris","days":3,"factor":1.5,"unit":"celsius"}`},
-		{"weather Paris 1.5", `{"city":"Paris","factor":1.5}`},
-		{"weather Paris for 1,000 days", `{"city":"Paris","days":1000}`},
-		{"weather Paris verbose", `{"city":"Paris","verbose":true}`},
-		{"weather Paris not verbose", `{"city":"Paris","verbose":false}`},
-		{"weather city is Rome", `{"city":"Rome"}`},
-		{`weather {"city": "X", "other": [1]}`, `{"city": "X", "other": [1]}`},
-		{"I want the weather of Paris", `{"city":"Paris"}`},
-		{"Paris weather", `{"city":"Paris"}`},
-		{"weather days=007 city=A\x00B", `{"city":"A","days":7}`},
-	}
-	k := kits([]providers.ToolSpec{{Name: "weather", Parameters: []byte(schema)}})[0]
-	for _, test := range tests {
-		got, missing := fill(k, test.text, k.mention.FindStringIndex(test.text))
-		if got != test.want || missing != nil {
-			t.Errorf("%q fills %s, without %+v; want %s", test.text, got, missing, test.want)
+	for text, want := range map[string]string{
+		"weather Paris":                            `{"city":"Paris"}`,
+		"weather for Paris, please":                `{"city":"Paris"}`,
+		`weather "New York"`:                       `{"city":"New York"}`,
+		"weather city=Oslo days=3":                 `{"city":"Oslo","days":3}`,
+		"weather Paris 3 1.5 in Celsius":           `{"city":"Paris in","days":3,"factor":1.5,"unit":"celsius"}`,
+		"weather verbose=yes city: Rome":           `{"city":"Rome","verbose":true}`,
+		`weather {"city": "X", "other": [1]}`:      `{"city": "X", "other": [1]}`,
+		"Paris weather":                            `{"city":"Paris"}`,
+		"weather Paris. Weather city=Rome 5":       `{"city":"Paris"} {"city":"Rome","days":5}`,
+		"what is the weather in Paris for 2 days?": `{"city":"in Paris for","days":2}`,
+	} {
+		var p plan
+		p.understand(text, []providers.ToolSpec{{Name: "weather", Parameters: []byte(schema)}})
+		var got []string
+		for _, c := range p.calls {
+			got = append(got, c.arguments)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q fills %s, lacking %q; want %s", text, got, p.lacking, want)
 		}
 	}
 }
 
-func TestFillRequired(t *testing.T) {
-	tests := []struct{ schema, text, want string }{
-		{`{"properties":{"tags":{"type":"array","items":{"type":"string"}}},"required":["tags"]}`, "t red, green and blue", `{"tags":["red","green","blue"]}`},
-		{`{"properties":{"n":{"type":"array","items":{"type":"integer"}}},"required":["n"]}`, "t 3, 4 and 5", `{"n":[3,4,5]}`},
-		{`{"properties":{"b":{"type":"boolean"}},"required":["b"]}`, "t yes", `{"b":true}`},
-		{`{"properties":{"o":{"type":"object"},"c":{"const":"k"},"d":{"type":"integer","default":4},"e":{"enum":["one"]}},"required":["o","c","d","e"]}`, "t", `{"o":{},"c":"k","d":4,"e":"one"}`},
-		{`{"properties":{"a":{"anyOf":[{"type":"null"},{"type":"integer"}]}},"required":["a"]}`, "t 5", `{"a":5}`},
-		{`{"properties":{"from":{"type":"string"},"to":{"type":"string"}},"required":["from","to"]}`, `t "a" "b"`, `{"from":"a","to":"b"}`},
-		{`{"type":"object"}`, "t whatever", `{}`},
-		{`not JSON`, "t whatever", `{}`},
-		{``, "t", `{}`},
-		{`{"properties":[]}`, "t", `{}`},
-	}
-	for _, test := range tests {
-		k := kits([]providers.ToolSpec{{Name: "t", Parameters: []byte(test.schema)}})[0]
-		got, missing := fill(k, test.text, []int{0, 1})
-		if got != test.want || missing != nil {
-			t.Errorf("%s: %q fills %s, without %+v; want %s", test.schema, test.text, got, missing, test.want)
-		}
-	}
-}
-
-func TestMentions(t *testing.T) {
-	tests := []struct{ name, text, want string }{
-		{"send_email", "Send an email to bob", "Send an email"},
-		{"sendEmail", "please send email", "send email"},
-		{"lookup", "look up banana", "look up"},
-		{"lookup", `say "lookup"`, ""},
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"send_email", "Please send email to bob", "send email"},
+		{"send-email", "SEND_EMAIL", "SEND_EMAIL"},
 		{"clock", "o'clocks", ""},
-		{"t", "at it", ""},
-		{"___", "___", ""},
-	}
-	for _, test := range tests {
-		got := ""
-		for _, m := range mentions(test.text, kits([]providers.ToolSpec{{Name: test.name}})) {
-			got += test.text[m.at.start:m.at.end]
+		{"___", "___ _", ""},
+		{"", "anything", ""},
+	} {
+		_, start, end := named(c.text, []providers.ToolSpec{{Name: c.name}})
+		if got := c.text[start:end]; got != c.want {
+			t.Errorf("%q names %s by %q; want %q", c.text, c.name, got, c.want)
 		}
-		if got != test.want {
-			t.Errorf("%q names %s by %q; want %q", test.text, test.name, got, test.want)
+	}
+}
+
+func TestExpressions(t *testing.T) {
+	for text, want := range map[string]string{
+		"What is 17 times 3?": "17 * 3", "What’s 2 + 2?": "2 + 2", "(3+4)^2": "(3 + 4)^2", "17 × 3 = ?": "17 * 3", "what is 17x3?": "17 * 3",
+		"10 ÷ 4": "10 / 4", "10 − 4": "10 - 4", "2 to the power of 10": "2^10", "2**10": "2^10", "17 mod 5": "17 % 5",
+		"3 - -3": "3 - -3", "-5 + 3": "-5 + 3", "1,000 + 2,500.50": "1000 + 2500.50", "10-3": "10 - 3", "What is 100/5/2?": "100 / 5 / 2",
+		"((1 + 2) * 3)": "((1 + 2) * 3)", "2+2, 3+3 and 4 times 4": "2 + 2; 3 + 3; 4 * 4", "(2 + 3": "2 + 3", "(as 2 + 3)": "2 + 3",
+		"2 +": "", "I tried 3 times": "", "due 01/02/2024": "", "10.0.0.0/24": "", "bob+1@example.com": "", "room A4-3": "", "5kg + 3kg": "",
+	} {
+		var got []string
+		for _, e := range expressionsIn(text) {
+			got = append(got, e.value)
+		}
+		if joined := strings.Join(got, "; "); joined != want {
+			t.Errorf("%q holds %q; want %q", text, joined, want)
 		}
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/reprise-dev/reprise/providers"
 )
 
 const (
@@ -19,114 +22,85 @@ type intent struct {
 	phrase          string // the expression as the message has it, for arithmetic
 }
 
-// plan is what a message asks for: calls, and what stands in the way of others.
+// plan is what messages ask for: calls, and what others lack.
 type plan struct {
-	calls []intent
-	needs []string
+	calls   []intent
+	lacking []string
 }
 
 var (
-	negated  = regexp.MustCompile(`(?i)\b(?:don't|don’t|do not|without|never|not|no)(?:\s+(?:use|using|call|calling|run|running|the|a|any)){0,3}\s*$`)
-	boundary = regexp.MustCompile(`(?i)[.!?;](?:\s|$)|\n|,?\s+(?:and\s+)?then\s|,?\s+and\s+(?:what|how|tell me|calculate|compute|add|multiply|subtract|divide)\b|,?\s+and\s+(?:\d+\s*[-+*/^x×÷])`)
-	aboutIt  = regexp.MustCompile(`(?i)\b(?:which|what|list|your|any|available|have)\b[^.?!]*\btools?\b|\bwhat (?:can|could) you do\b|^\s*help\b|\bwhat (?:does|do|is|are)\b[^.?!]*\b(?:do|for)\s*\?|\bwho are you\b`)
-	askTime  = regexp.MustCompile(`(?i)\bwhat(?:'s|’s|s)?(?:\s+is)?\s+(?:the\s+)?(?:current\s+|local\s+)?(?:time|date|day)\b|\b(?:current|local)\s+(?:time|date)\b|\btime is it\b|\btoday(?:'s|’s)?\s+date\b|\btell me the (?:time|date)\b|\bwhat day is\b`)
+	// sentence ends at a mark before white space, but not in double quotes.
+	sentence = regexp.MustCompile(`(?:"[^"\n]*"|[^.!?;\n"]|[.!?;]+[^\s.!?;]|")+`)
+	noCall   = regexp.MustCompile(`(?i)\b(?:don't|don’t|do not|never|without)\b|\btools\b|^\s*what (?:does|can|is)\b.*\bdo\s*$`)
+	askTime  = regexp.MustCompile(`(?i)\b(?:time is it|what day|the (?:current )?(?:time|date|day))\b`)
 )
 
-// span is a part of a message.
-type span struct{ start, end int }
-
-func (s span) covers(start, end int) bool { return s.start <= start && end <= s.end }
-
-// mentioned is a tool that a message names.
-type mentioned struct {
-	kit  kit
-	at   span // the name
-	part span // what belongs to it
-}
-
-// understand makes a plan of a message.
-func understand(text string, tools []kit) plan {
-	var p plan
+// understand adds what a message asks for: in each sentence one call of the tool that it
+// names first, or else the value of each expression, or the time.
+func (p *plan) understand(text string, tools []providers.ToolSpec) {
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], " ")
-	named := mentions(text, tools)
-	if aboutIt.MatchString(text) && !strings.Contains(text, "{") {
-		named = nil
+	sentences := sentence.FindAllString(text, -1)
+	if _, _, ok := objectIn(text); ok {
+		sentences = []string{text} // marks in an object end no sentence
 	}
-	sums := 0
-	for _, e := range expressions(text) {
-		inside := slices.ContainsFunc(named, func(m mentioned) bool { return m.part.covers(e.start, e.end) && !m.kit.isCalculator() })
-		if !inside {
-			sums++
-			p.compute(e, text[e.start:e.end], tools)
+	for _, s := range sentences {
+		if noCall.MatchString(s) {
+			continue
 		}
-	}
-	for _, m := range named {
-		if m.kit.isCalculator() && sums > 0 {
-			continue // it was named for the arithmetic above
-		}
-		p.call(m.kit, text[m.part.start:m.part.end], []int{m.at.start - m.part.start, m.at.end - m.part.start})
-	}
-	p.clock(text, named, tools)
-	if len(p.calls)+len(p.needs)+len(named) == 0 && !aboutIt.MatchString(text) {
-		if k, ok := described(text, tools); ok {
-			p.call(k, text, nil)
+		computes := slices.IndexFunc(tools, calculates)
+		expressions := expressionsIn(s)
+		k, start, end := named(s, tools)
+		switch {
+		case k >= 0 && (k != computes || len(expressions) == 0):
+			p.call(tools[k], s[:start], s[end:])
+		case computes >= 0 && len(expressions) > 0:
+			for _, e := range expressions {
+				arguments, _ := json.Marshal(map[string]string{expressionArgument: e.value}) // strings always have a form
+				p.add(intent{tools[computes].Name, string(arguments), e.phrase})
+			}
+		case askTime.MatchString(s):
+			if clock := slices.IndexFunc(tools, func(t providers.ToolSpec) bool { return t.Name == "clock" }); clock >= 0 {
+				p.call(tools[clock], "", s)
+			}
 		}
 	}
 	p.calls = p.calls[:min(len(p.calls), maxCalls)]
-	return p
 }
 
-func (k kit) isCalculator() bool {
-	_, ok := k.calculates()
-	return ok
-}
-
-// compute asks a tool for the value of an expression.
-func (p *plan) compute(e found, phrase string, tools []kit) {
-	for _, k := range tools {
-		if argument, ok := k.calculates(); ok {
-			arguments, err := json.Marshal(map[string]string{argument: e.expression})
-			if err == nil { // texts always have a form
-				p.add(intent{k.name, string(arguments), phrase})
-			}
-			return
+// named returns the tool that a sentence names first, and where. -1: it names none.
+func named(s string, tools []providers.ToolSpec) (tool, start, end int) {
+	tool = -1
+	for i, t := range tools {
+		at := nameOf(t.Name, ``).FindStringIndex(s)
+		if at != nil && at[1] > at[0] && (tool < 0 || at[0] < start || at[0] == start && at[1] > end) {
+			tool, start, end = i, at[0], at[1]
 		}
 	}
-	if m := simple.FindStringSubmatch(e.expression); m != nil {
-		for _, k := range tools {
-			if k.operates(m[2]) {
-				arguments, missing := fill(k, m[1]+" "+m[3], nil)
-				if missing == nil {
-					p.add(intent{k.name, arguments, phrase})
-					return
-				}
-			}
-		}
-	}
-	p.needs = append(p.needs, fmt.Sprintf("I read “%s” as %s, but I have no calculator: no tool that I am given takes an expression.", phrase, e.expression))
+	return tool, start, end
 }
 
-// simple is an expression of two numbers.
-var simple = regexp.MustCompile(`^\(?(-?[\d.]+) ([-+*/%^]) (-?[\d.]+)\)?$`)
+// nameOf matches a name as people write it ("send email" for send_email), and what follows.
+func nameOf(name, then string) *regexp.Regexp {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' })
+	for i, w := range words {
+		words[i] = regexp.QuoteMeta(w)
+	}
+	return regexp.MustCompile(`(?i)\b` + strings.Join(words, `[ _-]?`) + `\b` + then)
+}
 
-// call asks for a tool with arguments from a text, or says what they lack.
-func (p *plan) call(k kit, text string, named []int) {
-	arguments, missing := fill(k, text, named)
-	if missing == nil {
-		p.add(intent{tool: k.name, arguments: arguments})
+// call adds a call with arguments from the text before and after the tool's name, or what
+// they lack.
+func (p *plan) call(t providers.ToolSpec, before, after string) {
+	arguments, missing := fill(t, before, after)
+	if len(missing) == 0 {
+		p.add(intent{tool: t.Name, arguments: arguments})
 		return
 	}
-	var lacks, example []string
+	var names []string
 	for _, m := range missing {
-		kind := m.kind
-		if len(m.enum) > 0 {
-			kind = "one of " + strings.Trim(fmt.Sprint(m.enum), "[]")
-		}
-		lacks = append(lacks, strings.TrimSpace(m.name+" ("+kind+")"))
-		example = append(example, m.name+"=…")
+		names = append(names, m.name+"=…")
 	}
-	p.needs = append(p.needs, fmt.Sprintf("To call %s I still need %s: name the tool and write %s, or give all arguments as a JSON object.",
-		k.name, strings.Join(lacks, " and "), strings.Join(example, ", ")))
+	p.lacking = append(p.lacking, fmt.Sprintf("To call %s I need more: write %s, or all arguments as a JSON object.", t.Name, strings.Join(names, ", ")))
 }
 
 // add appends a call that is not planned yet.
@@ -136,142 +110,58 @@ func (p *plan) add(i intent) {
 	}
 }
 
-// clock answers a question for the time by a tool that tells it.
-func (p *plan) clock(text string, named []mentioned, tools []kit) {
-	at := askTime.FindStringIndex(text)
-	if at == nil || slices.ContainsFunc(named, func(m mentioned) bool { return m.kit.tells() || m.part.covers(at[0], at[1]) }) {
-		return
+// todo is what the messages since the last call ask for.
+func (v view) todo(tools []providers.ToolSpec) []intent {
+	var p plan
+	for _, text := range v.open[v.fresh:] {
+		p.understand(text, tools)
 	}
-	for _, k := range tools {
-		if k.tells() {
-			p.call(k, text[at[0]:], nil)
-			return
-		}
-	}
-	p.needs = append(p.needs, "You ask for the time, but I have no clock: no tool that I am given tells it.")
+	return p.calls
 }
 
-// mentions are the tools that a message names, in its order, each with the
-// part of the message that belongs to it: its clause, up to the next name.
-func mentions(text string, tools []kit) []mentioned {
-	hidden := hide(text)
-	var all []mentioned
-	for _, k := range tools {
-		for _, m := range k.mention.FindAllStringIndex(hidden, -1) {
-			if !negated.MatchString(hidden[:m[0]]) {
-				all = append(all, mentioned{kit: k, at: span{m[0], m[1]}})
+// chosen returns the calls to make under a request's tool choice.
+func (v view) chosen(choice string, tools []providers.ToolSpec) ([]intent, error) {
+	switch choice {
+	case "":
+		return v.todo(tools), nil
+	case "none":
+		return nil, nil
+	case "required":
+	default:
+		tools = slices.DeleteFunc(slices.Clone(tools), func(t providers.ToolSpec) bool { return t.Name != choice })
+	}
+	if len(tools) == 0 {
+		return nil, &providers.Error{Kind: providers.BadRequest, Message: "tool_choice is " + strconv.Quote(choice) + ", and the request has no such tool"}
+	}
+	if calls := v.todo(tools); len(calls) > 0 {
+		return calls, nil
+	}
+	return []intent{v.forced(tools)}, nil
+}
+
+// forced is a call that no message asks for: of the first tool that needs no argument, else
+// of the first that the newest message has all arguments for, else of the first with made-up
+// ones.
+func (v view) forced(tools []providers.ToolSpec) intent {
+	text := ""
+	if len(v.open) > 0 {
+		text = v.open[len(v.open)-1]
+		text = strings.ToValidUTF8(text[:min(len(text), maxText)], " ")
+	}
+	for _, from := range []string{"", text} {
+		for _, t := range tools {
+			if _, missing := fill(t, "", from); len(missing) == 0 {
+				arguments, _ := fill(t, "", text)
+				return intent{tool: t.Name, arguments: arguments}
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b mentioned) int {
-		if a.at.start != b.at.start {
-			return a.at.start - b.at.start
-		}
-		return b.at.end - a.at.end // the longer name
-	})
-	all = apart(all)
-	divide(all, boundary.FindAllStringIndex(hidden, -1), len(text))
-	return all
-}
-
-// divide gives each name its part of a text that is cut at cuts.
-func divide(all []mentioned, cuts [][]int, length int) {
-	for i := range all {
-		m := &all[i]
-		m.part = span{0, length}
-		for _, c := range cuts {
-			if c[1] <= m.at.start {
-				m.part.start = c[1]
-			} else if c[0] >= m.at.end {
-				m.part.end = c[0]
-				break
-			}
-		}
-		if i > 0 {
-			m.part.start = max(m.part.start, all[i-1].part.end)
-		}
-		if i+1 < len(all) {
-			m.part.end = min(m.part.end, all[i+1].at.start)
-		}
+	arguments, missing := fill(tools[0], "", text)
+	all := map[string]any{}
+	_ = json.Unmarshal([]byte(arguments), &all) // fill writes objects
+	for _, p := range missing {
+		all[p.name] = p.madeUp(text)
 	}
-}
-
-// apart drops a name inside another one, and a tool named again in its own
-// arguments: "echo echo" is one call.
-func apart(all []mentioned) []mentioned {
-	var kept []mentioned
-	for _, m := range all {
-		if n := len(kept); n > 0 && (m.at.start < kept[n-1].at.end || m.kit.name == kept[n-1].kit.name && m.at.start-kept[n-1].at.end < 2) {
-			continue
-		}
-		kept = append(kept, m)
-	}
-	return kept
-}
-
-// hide blanks what stands in quotes and braces, so that nothing in there is
-// taken for the name of a tool or the end of a clause.
-func hide(text string) string {
-	b := []byte(text)
-	blank := func(start, end int) {
-		for i := start; i < end; i++ {
-			b[i] = '_'
-		}
-	}
-	for _, m := range quoted.FindAllStringIndex(text, -1) {
-		blank(m[0]+1, m[1]-1)
-	}
-	if object, ok := objectIn(text); ok {
-		at := strings.Index(text, object)
-		blank(at, at+len(object))
-	}
-	return string(b)
-}
-
-// described is the tool whose name and description share the most words with
-// a message, if they are enough to be no accident.
-func described(text string, tools []kit) (kit, bool) {
-	said := stems(text)
-	best, top := 0, -1
-	for i, k := range tools {
-		inName, score := 0, 0
-		for s := range stems(strings.Join(k.words, " ") + " " + k.description) {
-			if said[s] {
-				score++
-				if stems(strings.Join(k.words, " "))[s] {
-					inName++
-				}
-			}
-		}
-		if (score >= 3 || score >= 2 && inName > 0) && score > best {
-			best, top = score, i
-		}
-	}
-	if top < 0 {
-		return kit{}, false
-	}
-	return tools[top], true
-}
-
-var (
-	common   = strings.Fields("the and for with from this that you your what how who why when where which are was were has have had can could would should will does did not any all its his her our out get set give tell make please about into onto than then them they there here just some such one two use using tool")
-	lettered = regexp.MustCompile(`[\pL']{3,}`)
-)
-
-// stems are the telling words of a text, without their endings.
-func stems(text string) map[string]bool {
-	all := map[string]bool{}
-	for _, w := range lettered.FindAllString(strings.ToLower(text), -1) {
-		if slices.Contains(common, w) {
-			continue
-		}
-		for _, ending := range []string{"ing", "ed", "es", "s", "e"} {
-			if len(w) > len(ending)+3 && strings.HasSuffix(w, ending) {
-				w = strings.TrimSuffix(w, ending)
-				break
-			}
-		}
-		all[w] = true
-	}
-	return all
+	made, _ := json.Marshal(all) // what came from JSON goes back to it
+	return intent{tool: tools[0].Name, arguments: string(made)}
 }

@@ -11,11 +11,6 @@ type view struct {
 	open  []string // what users said since the last answer
 	fresh int      // where in open that begins which came after the last call
 	calls []call   // made since the last answer
-	said  []string // everything users said before the newest message
-	notes []string // what the runtime said, oldest first
-	last  messages.Item
-
-	barred bool // from calling tools
 }
 
 // call is a call and what came of it.
@@ -26,18 +21,10 @@ type call struct {
 // look reads a history.
 func look(items []messages.Item) view {
 	var v view
-	if len(items) > 0 {
-		v.last = items[len(items)-1]
-	}
 	outputs := map[messages.CallID]string{}
 	for _, item := range items {
-		switch {
-		case item.Type == messages.ItemCallOutput:
+		if item.Type == messages.ItemCallOutput {
 			outputs[item.CallID] = item.Output
-		case item.Type == messages.ItemMessage && item.Role == messages.RoleUser:
-			v.said = append(v.said, said(item.Content))
-		case item.Type == messages.ItemMessage && item.Role == messages.RoleDeveloper:
-			v.notes = append(v.notes, item.Content.Text())
 		}
 	}
 	for _, item := range items[answered(items):] {
@@ -52,9 +39,6 @@ func look(items []messages.Item) view {
 		case item.Type == messages.ItemMessage && item.Role == messages.RoleUser:
 			v.open = append(v.open, said(item.Content))
 		}
-	}
-	if len(v.said) > 0 && len(v.open) > 0 {
-		v.said = v.said[:len(v.said)-1]
 	}
 	return v
 }

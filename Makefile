@@ -19,7 +19,7 @@ PAIRS       ?= 5
 BENCHFLAGS  ?= --sync relaxed --agents 64
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS     := -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
+LDFLAGS     := -s -w -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
 
 export CGO_ENABLED ?= 0
 
@@ -50,7 +50,7 @@ LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-clust
 test-long: $(LONG) ## run the long tests, part by part: an hour at most
 
 test-cli: ## the built binary, command tools, large answers at once, and every benchmark for a moment
-	$(GO) test -count=1 -timeout 10m ./cmd/internal/cli ./cmd/bench ./providers/toolbox
+	$(GO) test -count=1 -timeout 10m ./cmd/internal/cli ./cmd/internal/bench ./cmd/bench ./providers/toolbox
 	$(GO) test -count=1 -timeout 10m -run "^TestLargeAnswersAtOnce$$" ./actors
 
 test-cluster: ## several nodes and servers, in one process and as processes that are killed
@@ -127,17 +127,21 @@ chaos-cluster: ## harm a cluster (SERVERS=1 or 3 of NATS) under load for DURATIO
 	$(GO) test -count=1 -v -timeout 0 -run '^TestCluster$$' ./cmd/internal/chaos -args -duration $(DURATION) -seed $(SEED) -servers $(SERVERS)
 
 .PHONY: bench
-bench: build ## run the system benchmarks
-	bin/reprise bench
+bench: bin/bench ## measure this machine: bin/bench NAME... has more figures than this and than reprise bench
+	bin/bench
+
+.PHONY: bin/bench
+bin/bench:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/bench
 
 .PHONY: bench-against
-bench-against: build ## measure FIGURES with this tree and with BASE=<commit> in turn, PAIRS (5) times, and print the ratios
+bench-against: bin/bench ## measure FIGURES with this tree and with BASE=<commit> in turn, PAIRS (5) times, and print the ratios
 	@test -n "$(BASE)" || { echo "name the commit to compare with: make bench-against BASE=<commit>"; exit 2; }
 	@set -e; dir=$$(mktemp -d); \
 	trap 'git worktree remove --force "$$dir/base" || true; rm -rf "$$dir"' EXIT; trap 'exit 130' INT TERM; \
 	git worktree add --quiet --detach "$$dir/base" "$(BASE)"; \
-	(cd "$$dir/base" && $(GO) build -trimpath -o "$$dir/reprise" ./cmd/reprise); \
-	bin/reprise bench $(FIGURES) --against "$$dir/reprise" --pairs $(PAIRS) $(BENCHFLAGS)
+	(cd "$$dir/base" && if [ -f cmd/bench/main.go ]; then $(GO) build -trimpath -o "$$dir/old" ./cmd/bench; else $(GO) build -trimpath -o "$$dir/old" ./cmd/reprise; fi); \
+	bin/bench $(FIGURES) --against "$$dir/old" --pairs $(PAIRS) $(BENCHFLAGS)
 
 .PHONY: verify
 verify: vet ## check form, modules, lint, the shape of the tree and the pages

@@ -1,326 +1,236 @@
-package bench
+package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cmd/internal/bench"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 )
 
-// activation measures how long an agent that is not in memory takes from an
-// ask to its model's call, which comes after the agent was read and the turn's
-// start stored: from its whole log, and, once it has left a snapshot, from there.
-// Its history is written by us, under the node's own epoch, so that there is
-// nothing to take over.
-//
-// ids adds agents with the shortest history and so many processed commands beside it.
-func (l *lab) activation(ctx context.Context, s *store, ids ...int) (err error) {
-	l.say("sync %s: activation", s.sync)
-	if err := s.emptied(ctx); err != nil {
+const (
+	// eventsPerTurn and itemsPerTurn are how many events and items of the history an
+	// ordinary turn has.
+	eventsPerTurn, itemsPerTurn = 10, 4
+	// mostSynced is the longest history that is written to a store that syncs always: each
+	// of its frames waits for the disk.
+	mostSynced = 10_000
+	// passives is how many agents have a history of each length.
+	passives = 4
+	// activations is how many times each of them is activated for a figure, from a snapshot.
+	activations = 8
+	// replays is how often an agent is replayed, and its messages are fetched.
+	replays = 9
+)
+
+// activation measures how long an agent that is not in memory takes from an ask to its model's
+// call, which comes after the agent was read and the turn's start stored: from its whole log,
+// and, once it has left a snapshot, from there. The turns before are those of a node that takes no
+// snapshots; the histories of all agents have as many items.
+func (w *work) activation(l *bench.Lab, ctx context.Context) error {
+	return l.Each(ctx, func(ctx context.Context, s *bench.Store) (err error) {
+		if err := s.Emptied(ctx); err != nil {
+			return err
+		}
+		var all []*passive
+		for i, events := range w.events {
+			if s.Sync == "relaxed" || events <= mostSynced {
+				all = append(all, &passive{events: events, turns: max(1, events/eventsPerTurn), longest: w.longest, name: bench.Whole(events) + " events", number: i})
+			}
+		}
+		l.Say("sync %s: let agents live", s.Sync)
+		if err := live(ctx, s, all); err != nil {
+			return err
+		}
+		clock := bench.NewClock(len(all) * passives)
+		node, err := s.Node(ctx, clock, forgetful)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, node.Close()) }()
+		for i := range warmTurns { // what a node does first is measured of none
+			if err := bench.Ask(ctx, node.Client(), bench.AgentID(0, 1+i)); err != nil {
+				return err
+			}
+		}
+		for round := range 1 + activations {
+			for i := range all { // in turn, so that what else the machine does meets them all
+				if err := all[(round+i)%len(all)].activate(ctx, node, clock, round == 0); err != nil {
+					return err
+				}
+			}
+		}
+		log, err := natslog.Open(ctx, natslog.Config{Conns: s.Conns, Logger: s.Logger})
+		for _, p := range all {
+			if err == nil {
+				err = p.report(ctx, l, s, log, all[0])
+			}
+		}
 		return err
+	})
+}
+
+// passive are agents with so many events.
+type passive struct {
+	name                           string
+	events, turns, longest, number int
+	whole, quick                   []time.Duration // of asks of agents without a snapshot, and with one
+}
+
+// agent is one of them.
+func (p *passive) agent(i int) messages.AgentID { return bench.AgentID(p.number*passives+i, 0) }
+
+// live lets the agents do their turns. Where they are more than the longest history shows,
+// an agent is cleared now and then, so that the last ones fill it; where they are fewer, their
+// answers have more messages.
+func live(ctx context.Context, s *bench.Store, all []*passive) (err error) {
+	more := make(map[string]int)
+	for _, p := range all {
+		for i := range passives {
+			more[p.agent(i).Key] = itemsPerTurn * (max(p.turns, p.longest) - p.turns) / p.turns
+		}
 	}
-	log, err := natslog.Open(ctx, natslog.Config{Conns: s.conns, Logger: s.logger})
-	if err != nil {
-		return err
-	}
-	clock := newClock(1)
-	cfg := s.config(clock)
-	cfg.IdleAfter = forgetful
-	node, err := cluster.Start(ctx, cfg)
+	model := providers.Func(func(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+		answer, err := bench.TwoStep.Generate(ctx, r, emit)
+		if answer.Finish == "stop" {
+			for range more[r.Agent.Key] {
+				answer.Items = append(answer.Items[:len(answer.Items):len(answer.Items)], messages.Text(messages.RoleAssistant, bench.UserInput))
+			}
+		}
+		return answer, err
+	})
+	node, err := s.Node(ctx, model, withoutIndex, func(c *cluster.Config) { c.SnapshotEvery = -1 })
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	seeds, err := seed(ctx, node, log)
-	if err != nil {
-		return err
-	}
-	var all []*passive
-	add := func(events, ids int) error {
-		if s.sync != "relaxed" && max(events, ids) > mostSynced {
-			return nil // each of its frames would wait for the disk
-		}
-		p := &passive{s: s, node: node, clock: clock, seeds: seeds, events: events, ids: ids, number: (len(all) + 1) * 1_000_000}
-		l.say("sync %s: write agents with %s", s.sync, p.history())
-		all = append(all, p)
-		return p.begin(ctx)
-	}
-	for _, events := range l.Events {
-		if err := add(events, 0); err != nil {
-			return err
-		}
-	}
-	for _, n := range ids {
-		if err := add(l.Events[0], n); err != nil {
-			return err
-		}
-	}
-	if err := l.activate(ctx, node, all); err != nil {
-		return err
-	}
-	for _, p := range all {
-		if err := p.tell(ctx, l.out, all[0]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// activate asks agents of all lengths in turn, so that what else the machine does
-// meets them all.
-func (l *lab) activate(ctx context.Context, node *cluster.Node, all []*passive) error {
-	for round := 0; slices.ContainsFunc(all, func(p *passive) bool { return len(p.quick) < activations }); round++ {
-		l.say("activation, round %d", round+1)
-		for i := range all {
-			p := all[(round+i)%len(all)]
-			if err := rest(ctx, node); err != nil {
+	return bench.Deal(ctx, passives*len(all), passives*len(all), func(ctx context.Context, _, i int) error {
+		p := all[i/passives]
+		a := p.agent(i % passives)
+		for n := range p.turns {
+			if n > 0 && (p.turns-n)%p.longest == 0 {
+				if _, err := node.Client().Do(ctx, a.String(), messages.Clear{}); err != nil {
+					return err
+				}
+			}
+			if err := bench.Ask(ctx, node.Client(), a); err != nil {
 				return err
 			}
-			took, err := p.asked(ctx)
-			if err != nil {
-				return err
-			}
-			p.quick = append(p.quick, took...)
 		}
-	}
-	return nil
-}
-
-// mostSynced is the longest history that is written to a store that syncs always.
-const mostSynced = 10_000
-
-// spread is how many partitions, each in a stream of its own, the agents of an
-// activation are written to.
-const spread = 8
-
-// seed lets an agent in each of these partitions do a turn, which tells the
-// partition's epoch. What it gives are histories that have not begun.
-func seed(ctx context.Context, node *cluster.Node, log eventlog.Log) ([]history, error) {
-	var seeds []history
-	for i := range spread {
-		a := agentIn(messages.Partition(i*messages.Partitions/spread), 0)
-		if err := ask(ctx, node.Client(), a); err != nil {
-			return nil, err
-		}
-		tail, err := log.Head(ctx, a)
-		if err != nil {
-			return nil, err
-		}
-		def, err := definitionOf(ctx, log, a)
-		if err != nil {
-			return nil, err
-		}
-		seeds = append(seeds, history{log: log, agent: a, def: def, epoch: tail.Epoch})
-	}
-	return seeds, nil
-}
-
-// agentIn is an agent of worker 0 in a partition, the first one from number on.
-func agentIn(p messages.Partition, number int) messages.AgentID {
-	for {
-		if a := agentID(0, number); a.Partition() == p {
-			return a
-		}
-		number++
-	}
-}
-
-// passive are agents with so many events that are not in memory.
-type passive struct {
-	s      *store
-	node   *cluster.Node
-	clock  *clock
-	seeds  []history
-	events int
-	// ids is how many commands they have processed beside those events.
-	ids int
-	// number is where the numbers in their keys begin.
-	number int
-	all    []history
-	// The times of asks: of agents without a snapshot, of new ones, of those with
-	// a snapshot.
-	whole, fresh, quick []time.Duration
-}
-
-// activations is how many times agents are activated for a figure, at least.
-const activations = 32
-
-// begin writes the agents and asks each for the first time.
-func (p *passive) begin(ctx context.Context) (err error) {
-	if err := p.write(ctx); err != nil {
-		return fmt.Errorf("write an agent with %s: %w", p.history(), err)
-	}
-	if err := rest(ctx, p.node); err != nil {
-		return err
-	}
-	if p.whole, err = p.asked(ctx); err != nil {
-		return err
-	}
-	p.fresh, err = p.newcomers(ctx)
-	return err
-}
-
-// tell tells what was measured, beside the agents with the shortest histories.
-func (p *passive) tell(ctx context.Context, out *report, shortest *passive) error {
-	slices.Sort(p.quick)
-	base := milliseconds(quantile(p.fresh, 0.5))
-	quick := p.row("activation with %s, p50", p.quick)
-	if p == shortest {
-		quick = quick.of(base, "an ask of a new agent")
-	} else {
-		quick = quick.of(milliseconds(quantile(shortest.quick, 0.5)), "with "+shortest.history())
-	}
-	if err := out.add(quick, p.row("activation with %s, whole log, p50", p.whole).of(base, "an ask of a new agent")); err != nil {
-		return err
-	}
-	return p.replay(ctx, out)
-}
-
-// history describes what the agents have in their logs.
-func (p *passive) history() string {
-	if p.ids > 0 {
-		return whole(p.ids) + " processed ids"
-	}
-	return whole(p.events) + " events"
-}
-
-func (p *passive) row(figure string, took []time.Duration) Row {
-	return Row{Figure: fmt.Sprintf(figure, p.history()), Agents: 1, Sync: p.s.sync, Value: milliseconds(quantile(took, 0.5)), Unit: "ms"}
-}
-
-// write writes the agents: two for each seed, or fewer if they are long.
-func (p *passive) write(ctx context.Context) error {
-	turns := max(1, p.events/eventsPerTurn)
-	n := 2 * len(p.seeds)
-	if turns > 500 || p.ids > 0 {
-		n = 3
-	}
-	if turns > 5000 {
-		n = 2
-	}
-	for i := range n {
-		of := p.seeds[i%len(p.seeds)]
-		p.all = append(p.all, history{log: of.log, def: of.def, epoch: of.epoch, agent: agentIn(of.agent.Partition(), p.number+1000*i)})
-	}
-	return deal(ctx, n, n, func(ctx context.Context, _, i int) error {
-		if err := p.all[i].turns(ctx, turns); err != nil {
-			return err
-		}
-		return p.all[i].commands(ctx, p.ids)
+		return nil
 	})
 }
 
-// asked asks each agent; their times come sorted.
-func (p *passive) asked(ctx context.Context) ([]time.Duration, error) {
-	var agents []messages.AgentID
-	for i := range p.all {
-		agents = append(agents, p.all[i].agent)
-	}
-	return p.times(ctx, agents)
-}
-
-// newAgents is how many new agents are asked, which is at least as many as are written.
-const newAgents = 16
-
-// newcomers asks agents that nothing has happened to.
-func (p *passive) newcomers(ctx context.Context) ([]time.Duration, error) {
-	var agents []messages.AgentID
-	for i := range newAgents {
-		agents = append(agents, agentIn(p.seeds[i%len(p.seeds)].agent.Partition(), p.number+1000*(i+newAgents)))
-	}
-	return p.times(ctx, agents)
-}
-
-func (p *passive) times(ctx context.Context, agents []messages.AgentID) (took []time.Duration, err error) {
-	for _, a := range agents {
-		start := time.Now()
-		if err := ask(ctx, p.node.Client(), a); err != nil {
-			return nil, err
-		}
-		took = append(took, p.clock.since(0, start))
-	}
-	slices.Sort(took)
-	return took, nil
-}
-
-// replay measures how fast an agent's frames are read, verified and folded
-// beside how fast the same messages are fetched, each several times in turn. What
-// is told is the median, and that of the ratios of each pair.
-func (p *passive) replay(ctx context.Context, out *report) error {
-	if p.events < 1000 {
-		return nil // too short to tell
-	}
-	agent := &p.all[0]
-	var rates, ratios []float64
-	if _, err := agent.replayed(ctx); err != nil { // which counts its frames
+// activate asks each agent when none is in memory.
+func (p *passive) activate(ctx context.Context, node *cluster.Node, clock *bench.Clock, first bool) error {
+	if err := rest(ctx, node); err != nil {
 		return err
 	}
-	for round := range replays {
-		var rate, raw float64
-		both := []func() error{
-			func() (err error) { rate, err = agent.replayed(ctx); return err },
-			func() (err error) { raw, err = p.s.fetched(ctx, agent.agent, agent.frames); return err },
+	for i := range passives {
+		start := time.Now()
+		if err := bench.Ask(ctx, node.Client(), p.agent(i)); err != nil {
+			return err
 		}
-		for i := range both { // neither is always the first
-			if err := both[(round+i)%len(both)](); err != nil {
-				return err
-			}
+		if took := clock.Since(p.number*passives+i, start); first {
+			p.whole = append(p.whole, took)
+		} else {
+			p.quick = append(p.quick, took)
+		}
+	}
+	return nil
+}
+
+// report prints what was measured, beside the agents with the shortest histories.
+func (p *passive) report(ctx context.Context, l *bench.Lab, s *bench.Store, log eventlog.Log, shortest *passive) error {
+	row := func(figure string, ms float64) bench.Row {
+		return bench.Row{Figure: figure, Agents: 1, Sync: s.Sync, Value: ms, Unit: "ms"}
+	}
+	quick := row("activation with "+p.name+", p50", medianOf(p.quick))
+	if p != shortest {
+		quick = quick.Of(medianOf(shortest.quick), "with "+shortest.name)
+	}
+	if err := l.Add(quick, row("activation with "+p.name+", whole log, p50", medianOf(p.whole))); err != nil || p.events < 1000 {
+		return err // a shorter log is too short to replay
+	}
+	var rates, ratios []float64
+	for range replays {
+		rate, frames, err := replayed(ctx, log, p.agent(0))
+		if err != nil {
+			return err
+		}
+		raw, err := fetched(ctx, s, p.agent(0), frames)
+		if err != nil {
+			return err
 		}
 		rates, ratios = append(rates, rate), append(ratios, rate/raw)
 	}
-	return out.add(Row{
-		Figure: "replay of " + whole(p.events) + " events", Agents: 1, Sync: p.s.sync, Value: median(rates), Unit: "frames/s",
+	return l.Add(bench.Row{
+		Figure: "replay of " + p.name, Agents: 1, Sync: s.Sync, Value: median(rates), Unit: "frames/s",
 		Ratio: median(ratios), RatioTo: "fetching the messages",
 	})
 }
 
-// replays is how often an agent is replayed, and its messages are fetched.
-const replays = 9
+// medianOf is that of times, in milliseconds.
+func medianOf(times []time.Duration) float64 {
+	var ms []float64
+	for _, t := range times {
+		ms = append(ms, bench.Milliseconds(t))
+	}
+	return median(ms)
+}
 
-// replayed is how many of the agent's frames are read, verified and folded in a
-// second.
-func (h *history) replayed(ctx context.Context) (rate float64, err error) {
+// replayed is how many of an agent's frames are read, verified and folded in a
+// second, and how many there are.
+func replayed(ctx context.Context, log eventlog.Log, a messages.AgentID) (rate float64, frames int, err error) {
 	var state turn.State
-	start, frames := time.Now(), 0
-	for rec, err := range h.log.Read(ctx, h.agent, eventlog.Range{}) {
+	start := time.Now()
+	for rec, err := range log.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		state.Apply(rec.Frame)
 		frames++
 	}
-	rate = float64(frames) / time.Since(start).Seconds()
-	h.frames = frames
-	return rate, nil
+	return float64(frames) / time.Since(start).Seconds(), frames, nil
 }
 
-// fetched is how many of the agent's messages come in a second by a consumer that
+// fetched is how many of an agent's messages come in a second by a consumer that
 // looks at none of them, up to so many.
-func (s *store) fetched(ctx context.Context, a messages.AgentID, count int) (float64, error) {
-	start := time.Now()
-	c, err := s.js.OrderedConsumer(ctx, s.names.Log(a.Partition()), jetstream.OrderedConsumerConfig{FilterSubjects: []string{messages.Subjects{}.Log(a)}})
+func fetched(ctx context.Context, s *bench.Store, a messages.AgentID, count int) (float64, error) {
+	start, missing := time.Now(), count
+	err := each(ctx, s, s.Names.Log(a.Partition()), jetstream.OrderedConsumerConfig{FilterSubjects: []string{messages.Subjects{}.Log(a)}},
+		func(jetstream.Msg) (bool, error) { missing--; return missing > 0, nil })
+	return float64(count) / time.Since(start).Seconds(), err
+}
+
+// each gives the messages of a stream to f until it wants no more.
+func each(ctx context.Context, s *bench.Store, stream string, c jetstream.OrderedConsumerConfig, f func(jetstream.Msg) (more bool, err error)) error {
+	consumer, err := s.JS.OrderedConsumer(ctx, stream, c)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	it, err := c.Messages()
+	it, err := consumer.Messages()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer it.Stop()
 	defer context.AfterFunc(ctx, it.Stop)()
-	for range count {
-		if _, err := it.Next(); err != nil {
-			return 0, errors.Join(context.Cause(ctx), err)
+	for more := true; more; {
+		msg, err := it.Next()
+		if err != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+		if more, err = f(msg); err != nil {
+			return err
 		}
 	}
-	return float64(count) / time.Since(start).Seconds(), nil
+	return nil
 }

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -7,237 +7,142 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/cmd/internal/bench"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// recovers bounds how long the agents of a killed node are waited for.
-const recovers = 60 * time.Second
+const (
+	// recovers bounds how long the agents of a killed node are waited for.
+	recovers = 60 * time.Second
+	// countings is how often the frames of the log are counted meanwhile: seldom enough
+	// to cost it nothing, for it says itself when each was stored.
+	countings = 100 * time.Millisecond
+	// atOnce is how many appends and inputs are under way at most.
+	atOnce = 512
+)
 
-// countings is how often the frames of the log are counted meanwhile: seldom enough
-// to cost it nothing, for it says itself when each was stored.
-const countings = 100 * time.Millisecond
-
-// kill kills the node with the most partitions while so many of its agents wait for
-// their model, and tells when the log had the next frame of each.
-func (t *trial) kill(ctx context.Context, n int) error {
-	victim, agents, err := t.midTurn(ctx, n)
-	if err != nil {
-		return errors.Join(t.running(), err)
-	}
-	from, err := t.lasts(ctx)
-	if err != nil {
-		return err
-	}
-	_, moves, err := t.places.share()
+// killed kills the node with the most partitions while so many of its agents wait for
+// their model, and reports when the log had the next frame of each, beside as many raw appends.
+func (t *trial) killed(ctx context.Context, n int) error {
+	took, err := t.AppendMany(ctx, atOnce, n)
 	if err != nil {
 		return err
 	}
-	t.without(victim)
-	killed := time.Now()
-	if err := victim.kill(); err != nil {
-		return err
-	}
-	after, err := t.returned(ctx, from, agents, killed)
+	return t.during(ctx, t.nodes, func(ctx context.Context) error {
+		after, err := t.kill(ctx, n)
+		if err != nil {
+			return errors.Join(t.running(), err)
+		}
+		ms := func(q float64) float64 { return bench.Milliseconds(bench.Quantile(after, q)) }
+		raw := bench.Milliseconds(took)
+		return t.Add(
+			t.row("killed: until the next append p50", n, ms(0.5), "ms"),
+			t.row("killed: until the next append p99", n, ms(0.99), "ms"),
+			t.row("killed: until the last one's", n, ms(1), "ms").Of(raw, "as many raw appends"),
+			t.row("as many raw appends", n, raw, "ms"),
+			t.row("killed: agents that were not back in time", n, float64(n-len(after)), "agents"),
+		)
+	})
+}
+
+// kill kills a node and returns after what time each agent had its next frame.
+func (t *trial) kill(ctx context.Context, n int) ([]time.Duration, error) {
+	before, err := t.placed(ctx)
 	if err != nil {
-		return errors.Join(t.running(), err)
+		return nil, err
 	}
-	first, last := taken(t.places.since(moves), killed)
-	raw := milliseconds(t.ceiling.many[n])
-	return t.out.add(
-		t.row("killed: until a partition is taken", n, milliseconds(first), "ms"),
-		t.row("killed: until all are", n, milliseconds(last), "ms"),
-		t.row("killed: until the next append of the first", n, milliseconds(quantile(after, 0)), "ms"),
-		t.row("killed: until the next append p50", n, milliseconds(quantile(after, 0.5)), "ms"),
-		t.row("killed: until the next append p99", n, milliseconds(quantile(after, 0.99)), "ms"),
-		t.row("killed: until the last one's", n, milliseconds(quantile(after, 1)), "ms").of(raw, "as many raw appends"),
-		t.row("as many raw appends", n, raw, "ms"),
-		t.row("killed: agents that were not back in time", n, float64(n-len(after)), "agents"),
-	)
-}
-
-// taken is how long after a time the first and the last partition came to a node.
-func taken(moves []move, after time.Time) (first, last time.Duration) {
-	for _, m := range moves {
-		if d := m.at.Sub(after); m.to != "" && d > 0 {
-			if last = max(last, d); first == 0 {
-				first = d
-			}
+	victim := t.without(before)
+	defer func() {
+		victim.kill()
+		_ = victim.stop(canceled, nil) // its end is no error
+	}()
+	agents := make(map[string]bool, n) // by the subject of their frames
+	var list []messages.AgentID
+	for i := 0; len(list) < n; i++ {
+		a := bench.AgentID(i, 0)
+		if a.Kind = heldKind; before[a.Partition()] == victim.id {
+			agents[messages.Subjects{}.Log(a)] = true
+			list = append(list, a)
 		}
 	}
-	return first, last
-}
-
-// tries is how often agents are held anew because their partitions moved meanwhile.
-const tries = 5
-
-// midTurn gives a node, and so many of its agents that wait for their model.
-func (t *trial) midTurn(ctx context.Context, n int) (*member, []messages.AgentID, error) {
-	for try := range tries {
-		if try > 0 {
-			if err := t.placed(ctx); err != nil {
-				return nil, nil, err
-			}
-		}
-		m := t.busiest()
-		agents := t.agentsOf(m, n, try)
-		if err := t.hold(ctx, agents); err != nil {
-			return nil, nil, err
-		}
-		if !slices.ContainsFunc(agents, func(a messages.AgentID) bool { return t.places.owner(a.Partition()) != m.id }) {
-			return m, agents, nil
-		}
+	if err := t.hold(ctx, list); err != nil {
+		return nil, err
 	}
-	return nil, nil, fmt.Errorf("partitions did not stay for as long as it takes %d agents to begin a turn", n)
-}
-
-// agentsOf are agents of a generation whose model never answers, in partitions of
-// one node.
-func (t *trial) agentsOf(m *member, n, generation int) []messages.AgentID {
-	var mine [messages.Partitions]bool
-	for p := range mine {
-		mine[p] = t.places.owner(messages.Partition(p)) == m.id
+	if now, _, err := t.owned(ctx); err != nil || now != before {
+		return nil, fmt.Errorf("partitions moved before the kill: %w", err)
 	}
-	agents := make([]messages.AgentID, 0, n)
-	for i := 0; len(agents) < n; i++ {
-		a := agentID(i, generation)
-		a.Kind = heldKind
-		if mine[a.Partition()] {
-			agents = append(agents, a)
-		}
+	from, total, err := t.Lasts(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return agents
+	at := time.Now()
+	victim.kill()
+	return t.returned(ctx, from, total, agents, at)
 }
 
 // hold gives each agent an input and returns when all are in mid-turn.
 func (t *trial) hold(ctx context.Context, agents []messages.AgentID) error {
-	before, err := t.written(ctx)
+	_, before, err := t.Lasts(ctx)
 	if err != nil {
 		return err
 	}
-	body, err := inputBody("")
-	if err != nil {
-		return err
-	}
-	workers := min(len(agents), publishing)
-	ps, leave, err := t.publishers(workers)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	err = deal(ctx, workers, len(agents), func(ctx context.Context, worker, i int) error {
-		_, err := ps[worker].publish(ctx, &nats.Msg{Subject: messages.Subjects{}.In(agents[i]), Data: body})
+	err = bench.Deal(ctx, min(len(agents), atOnce), len(agents), func(ctx context.Context, _, i int) error {
+		_, err := t.client.Send(ctx, agents[i].String(), messages.Input{Content: messages.TextContent(bench.UserInput)})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for begun := time.Now(); ; {
-		now, err := t.written(ctx)
-		if err != nil {
+	for begun := time.Now(); ; bench.Sleep(ctx, countings) {
+		_, now, err := t.Lasts(ctx)
+		switch begins := int(now - before); { // the first frame of each asks for its model
+		case err != nil || begins >= len(agents):
 			return err
-		}
-		if now >= before+uint64(len(agents)) { // the first frame of each asks for its model
-			return nil
-		}
-		if time.Since(begun) > recovers {
-			return fmt.Errorf("%d of %d agents did not begin their turn within %v", before+uint64(len(agents))-now, len(agents), recovers)
-		}
-		if sleep(ctx, countings); ctx.Err() != nil {
-			return context.Cause(ctx)
+		case time.Since(begun) > recovers:
+			return fmt.Errorf("%d of %d agents did not begin their turn within %v", len(agents)-begins, len(agents), recovers)
 		}
 	}
 }
 
-// lasts are the last sequences of the log's streams, by name.
-func (s *store) lasts(ctx context.Context) (map[string]uint64, error) {
-	last := make(map[string]uint64)
-	for _, name := range s.logs() {
-		stream, err := s.js.Stream(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		last[name] = stream.CachedInfo().State.LastSeq
-	}
-	return last, nil
-}
-
-// returned waits until each agent has a frame that was stored after the kill, and
-// gives how long after, shortest first; of those that had none in time it gives
-// nothing. The log is read when it holds enough frames, so that reading it is in
-// nobody's way.
-func (t *trial) returned(ctx context.Context, from map[string]uint64, agents []messages.AgentID, killed time.Time) ([]time.Duration, error) {
-	missing := make(map[string]bool, len(agents))
-	for _, a := range agents {
-		missing[messages.Subjects{}.Log(a)] = true
-	}
-	var after []time.Duration
+// returned waits until each agent, by the subject of its frames, has one that was stored after
+// the kill, and returns how long after, shortest first; of those that had none in time it
+// returns nothing. The log is read when it holds enough frames, so that reading it delays
+// nothing.
+func (t *trial) returned(ctx context.Context, from map[string]uint64, before uint64, missing map[string]bool, killed time.Time) (after []time.Duration, err error) {
 	for late := killed.Add(recovers); len(missing) > 0 && time.Now().Before(late); {
-		now, err := t.lasts(ctx)
+		now, total, err := t.Lasts(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if more := sum(now) - sum(from); more < uint64(len(missing)) {
-			if sleep(ctx, countings); ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
+		if total-before < uint64(len(missing)) {
+			bench.Sleep(ctx, countings)
 			continue
 		}
 		for name, last := range now {
-			err := t.stored(ctx, name, from[name], last, func(subject string, at time.Time) {
-				if missing[subject] && at.After(killed) {
-					delete(missing, subject)
-					after = append(after, at.Sub(killed))
+			if last == from[name] {
+				continue
+			}
+			err := each(ctx, t.Store, name, jetstream.OrderedConsumerConfig{
+				DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from[name] + 1, HeadersOnly: true,
+			}, func(m jetstream.Msg) (bool, error) {
+				meta, err := m.Metadata()
+				if err != nil {
+					return false, err
 				}
+				if missing[m.Subject()] && meta.Timestamp.After(killed) {
+					delete(missing, m.Subject())
+					after = append(after, meta.Timestamp.Sub(killed))
+				}
+				return meta.Sequence.Stream < last, nil
 			})
 			if err != nil {
 				return nil, err
 			}
 		}
-		from = now
+		from, before = now, total
 	}
 	slices.Sort(after)
-	return after, nil
-}
-
-func sum(of map[string]uint64) (total uint64) {
-	for _, n := range of {
-		total += n
-	}
-	return total
-}
-
-// stored reads the subjects and times of a stream's messages after one sequence, up
-// to another.
-func (s *store) stored(ctx context.Context, stream string, after, last uint64, each func(subject string, at time.Time)) error {
-	if last <= after {
-		return nil
-	}
-	c, err := s.js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1, HeadersOnly: true,
-	})
-	if err != nil {
-		return err
-	}
-	it, err := c.Messages()
-	if err != nil {
-		return err
-	}
-	defer it.Stop()
-	defer context.AfterFunc(ctx, it.Stop)()
-	for at := after; at < last; {
-		msg, err := it.Next()
-		if err != nil {
-			return errors.Join(context.Cause(ctx), err)
-		}
-		meta, err := msg.Metadata()
-		if err != nil {
-			return err
-		}
-		at = meta.Sequence.Stream
-		each(msg.Subject(), meta.Timestamp)
-	}
-	return nil
+	return after, context.Cause(ctx)
 }

@@ -1,41 +1,39 @@
-package bench
+package main
 
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cmd/internal/bench"
 )
 
-// growthAgents is how many agents work at once in the figure growth.
-const growthAgents = 8
+// growing is how many agents work at once in the figure growth.
+const growing = 8
 
-var (
-	// lengths are the turns of an agent at which its cost is measured.
-	lengths = []int{10, 100, 250, 1000} // fewer in tests
-	// growthTurns is how many turns are measured at each length, at least.
-	growthTurns = 400 // fewer in tests
-	// growthWarm is how many turns agents of their own do before each length.
-	growthWarm = 50 // fewer in tests
-)
+// warmTurns is how many turns agents of their own do before each length.
+const warmTurns = 50
 
-// growth measures what a turn costs by the number of turns that its agent has had. The
-// nodes keep no index: it is written every few seconds, in few of the windows.
-func (l *lab) growth(ctx context.Context) error {
-	return l.with(ctx, "relaxed", func(ctx context.Context, s *store) error {
-		s.noIndex = true
-		var baseCPU, baseBytes Row
-		for i, length := range lengths {
-			l.say("sync %s, %d agents: the cost of turn %d", s.sync, growthAgents, length)
-			got, err := s.grown(ctx, length)
+// growth lets agents work up to a length, and then divides the CPU time and the bytes that
+// the process allocates by the turns around that length: 8 to 12 for turn 10, 950 to 1,050
+// for turn 1,000. The nodes keep no index: it is written every few seconds, in few of the
+// windows.
+func (w *work) growth(l *bench.Lab, ctx context.Context) error {
+	return l.With(ctx, "relaxed", func(ctx context.Context, s *bench.Store) error {
+		var baseCPU, baseBytes bench.Row
+		for i, length := range w.lengths {
+			l.Say("sync %s, %d agents: the cost of turn %d", s.Sync, growing, length)
+			got, err := grown(ctx, s, length, w.turns)
 			if err != nil {
 				return err
 			}
-			row := func(what string, value float64, unit string) Row {
-				return Row{Figure: what + " of turn " + whole(length), Agents: growthAgents, Sync: s.sync, Value: value, Unit: unit}
+			row := func(what string, value float64, unit string) bench.Row {
+				return bench.Row{Figure: what + " of turn " + bench.Whole(length), Agents: growing, Sync: s.Sync, Value: value, Unit: unit}
 			}
-			cpu, bytes := row("CPU", got.cpuPer(1000), "ms"), row("bytes allocated", got.per(got.bytes), "bytes")
-			if err := l.out.add(cpu.of(baseCPU.Value, baseCPU.Figure), bytes.of(baseBytes.Value, baseBytes.Figure)); err != nil {
+			cpu, bytes := row("CPU", got.CPUPer(1000), "ms"), row("bytes allocated", got.Per(got.Bytes), "bytes")
+			if err := l.Add(cpu.Of(baseCPU.Value, baseCPU.Figure), bytes.Of(baseBytes.Value, baseBytes.Figure)); err != nil {
 				return err
 			}
 			if i == 0 {
@@ -46,44 +44,46 @@ func (l *lab) growth(ctx context.Context) error {
 	})
 }
 
-// grown measures the turns around a length. Short ones are measured with several
-// generations of agents, one after the other.
-func (s *store) grown(ctx context.Context, length int) (sum tally, err error) {
-	if err := s.emptied(ctx); err != nil {
+// grown measures so many turns around a length, at least. Short ones are measured with several
+// generations of agents, one after the other; the first warms up.
+func grown(ctx context.Context, s *bench.Store, length, turns int) (sum bench.Tally, err error) {
+	if err := s.Emptied(ctx); err != nil {
 		return sum, err
 	}
-	node, err := s.node(ctx, twoStep)
+	node, err := s.Node(ctx, bench.TwoStep, withoutIndex)
 	if err != nil {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	if err := askEach(ctx, node, -1, growthWarm); err != nil {
-		return sum, err
+	askEach := func(generation, turns int) error {
+		return bench.Deal(ctx, growing, growing, func(ctx context.Context, _, i int) error {
+			for range turns {
+				if err := bench.Ask(ctx, node.Client(), bench.AgentID(i, generation)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	around := max(2, length/20)
-	for generation := 0; sum.done < growthTurns; generation++ {
-		if err := askEach(ctx, node, generation, length-around-1); err != nil {
+	if err := askEach(0, warmTurns); err != nil {
+		return sum, err
+	}
+	for generation := 1; sum.Done < turns; generation++ {
+		if err := askEach(generation, length-around-1); err != nil {
 			return sum, err
 		}
-		used := meter()
-		if err := askEach(ctx, node, generation, 2*around+1); err != nil {
+		used := bench.Meter()
+		if err := askEach(generation, 2*around+1); err != nil {
 			return sum, err
 		}
 		cpu, c := used()
-		sum.cpu, sum.bytes = sum.cpu+cpu, sum.bytes+c.bytes
-		sum.done += growthAgents * (2*around + 1)
+		sum.CPU, sum.Bytes = sum.CPU+cpu, sum.Bytes+c.Bytes
+		sum.Done += growing * (2*around + 1)
 	}
 	return sum, nil
 }
 
-// askEach lets each agent of a generation do so many turns.
-func askEach(ctx context.Context, node *cluster.Node, generation, turns int) error {
-	return deal(ctx, growthAgents, growthAgents, func(ctx context.Context, _, i int) error {
-		for range turns {
-			if err := ask(ctx, node.Client(), agentID(i, generation)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+// withoutIndex has a node keep no index: one that cannot be opened is left out. No folder
+// can be made below a file.
+func withoutIndex(c *cluster.Config) { c.IndexDir = filepath.Join(os.DevNull, "index") }

@@ -1,173 +1,221 @@
-package bench
+package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"slices"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"time"
 
-	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cmd/internal/bench"
 	"github.com/reprise-dev/reprise/providers/openai"
+	"github.com/reprise-dev/reprise/providers/providertest"
 )
 
-// The work of the figure http: agents of a few turns each, so many at once.
-var (
-	atOnce    = []int{1, 16, 128}
-	turnsHTTP = 4
-	warmTurns = 100
-)
+// turnsEach is how many turns an agent of http and serve does before its worker takes a
+// new one.
+const turnsEach = 4
 
-// http measures turns whose model is a server in a process of its own.
-func (l *lab) http(ctx context.Context) (err error) {
-	m, err := l.startModel(ctx)
+// serveModel serves a scripted model over HTTP until in ends, and writes its address first.
+func serveModel(_ context.Context, in io.Reader, out io.Writer) error {
+	s, err := providertest.Start(providertest.TwoStep(bench.ToolName, bench.ToolInput), providertest.Config{Lenient: true, Forget: true})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.stop()) }()
-	return l.each(ctx, func(ctx context.Context, s *store) error {
-		for _, stream := range []bool{false, true} {
-			for _, n := range atOnce {
-				c := contest{lab: l, store: s, model: m, n: n, stream: stream}
-				if err := c.run(ctx); err != nil {
+	defer func() { _ = s.Close() }()
+	if err := json.NewEncoder(out).Encode(s.URL); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+// withModel starts a model server, in a process of its own so that its CPU is not ours.
+func withModel(ctx context.Context, f func(url string) error) (err error) {
+	m, err := begin(ctx, "model-server")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.stop(ctx, nil)) }()
+	var url string
+	if err := m.hear(bench.Patience, &url); err != nil {
+		return err
+	}
+	return f(url)
+}
+
+// order is what a child process reads that does turns.
+type order struct {
+	URL          string
+	Dir          string // for files of the process
+	AtOnce       int
+	Warm, Window time.Duration
+	PID          int // of the process whose CPU counts; zero: its own
+}
+
+// serveAsker reads an order and does its turns. open returns what does a turn of a worker.
+func serveAsker(ctx context.Context, in io.Reader, out io.Writer, open func(order) (turn func(ctx context.Context, worker, number int) error, err error)) error {
+	var o order
+	if err := json.NewDecoder(in).Decode(&o); err != nil {
+		return err
+	}
+	turn, err := open(o)
+	if err != nil {
+		return err
+	}
+	turns := make([]int, o.AtOnce)
+	got, theirs, err := driveBeside(ctx, []int{o.PID}, o.AtOnce, o.Warm, o.Window, func(ctx context.Context, w int) (time.Duration, error) {
+		start := time.Now()
+		err := turn(ctx, w, turns[w])
+		turns[w]++
+		return time.Since(start), err
+	})
+	if err != nil {
+		return err
+	}
+	if o.PID > 0 {
+		got.CPU = theirs
+	}
+	return json.NewEncoder(out).Encode(got)
+}
+
+// serveClient asks agents over TCP as a program of a user, by an order that it reads.
+func serveClient(ctx context.Context, in io.Reader, out io.Writer) error {
+	return serveAsker(ctx, in, out, func(o order) (func(context.Context, int, int) error, error) {
+		c, err := client.Connect(ctx, client.Options{URL: o.URL})
+		return func(ctx context.Context, worker, number int) error {
+			return bench.Ask(ctx, c, bench.AgentID(worker, number/turnsEach))
+		}, err
+	})
+}
+
+// contest is what http and serve compare in a mode, with so many agents at once.
+type contest struct {
+	*bench.Lab
+	mode, model string
+	n           int
+}
+
+// order is the work of a child process.
+func (c contest) order(url string) order {
+	return order{URL: url, AtOnce: c.n, Warm: c.Window / 2, Window: 2 * c.Window}
+}
+
+// loop measures loops in a process of their own, which runs with Go's
+// defaults: what a node sets up for itself does not change them.
+func (c contest) loop(ctx context.Context) (got bench.Tally, err error) {
+	o := c.order(c.model)
+	if o.Dir, err = os.MkdirTemp(c.Folder, "loop-"); err != nil {
+		return got, err
+	}
+	return got, once(ctx, "loop", o, &got)
+}
+
+// rows compares turns with those of loops.
+func (c contest) rows(turns, turn, how, cpu string, loop, got bench.Tally) []bench.Row {
+	row := func(figure string, value float64, unit string) bench.Row {
+		return bench.Row{Figure: figure, Agents: c.n, Sync: c.mode, Value: value, Unit: unit}
+	}
+	rows := []bench.Row{
+		row("loop with fsync: turns"+how, loop.Rate(), "turns/s"),
+		row(turns+how, got.Rate(), "turns/s").Of(loop.Rate(), "loop with fsync"),
+		row("loop with fsync: p50"+how, loop.MS(0.5), "ms"),
+		row("loop with fsync: p99"+how, loop.MS(0.99), "ms"),
+		row(turn+" p50"+how, got.MS(0.5), "ms"),
+		row(turn+" p99"+how, got.MS(0.99), "ms"),
+		row("loop with fsync: CPU per 1,000 turns"+how, loop.CPUPer(1000), "s"),
+	}
+	if got.CPU > 0 {
+		rows = append(rows, row(cpu+" per 1,000 turns"+how, got.CPUPer(1000), "s").Of(loop.CPUPer(1000), "loop with fsync"))
+	}
+	return rows
+}
+
+// http measures turns whose model is a server in a process of its own.
+func (w *work) http(l *bench.Lab, ctx context.Context) error {
+	return withModel(ctx, func(url string) error {
+		return l.Each(ctx, func(ctx context.Context, s *bench.Store) error {
+			for _, n := range w.atOnce {
+				l.Say("sync %s, %d at once: turns over HTTP", s.Sync, n)
+				c := contest{l, s.Sync, url, n}
+				loop, err := c.loop(ctx)
+				if err != nil {
 					return err
 				}
+				got, _, err := s.Turns(ctx, openai.New("", openai.BaseURL(url), openai.Name("bench")), n, turnsEach, 2*l.Window)
+				if err != nil {
+					return err
+				}
+				if err := l.Add(c.rows("turns", "turn", ", streamed", "CPU", loop, got)...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// serve measures a node as users run it beside loops. The node, its model and its client
+// are processes of their own.
+func (w *work) serve(l *bench.Lab, ctx context.Context) error {
+	return withModel(ctx, func(url string) error {
+		for _, mode := range l.Sync {
+			n := w.atOnce[len(w.atOnce)/2]
+			l.Say("sync %s, %d at once: turns of reprise serve", mode, n)
+			c := contest{l, mode, url, n}
+			loop, err := c.loop(ctx)
+			if err != nil {
+				return err
+			}
+			got, err := c.served(ctx)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(l.Add(c.rows("served turns", "served turn", "", "CPU of serve", loop, got)...), l.Flush()); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 }
 
-// contest is one number of agents at once, with answers streamed or whole.
-type contest struct {
-	*lab
-	store  *store
-	model  *model
-	n      int
-	stream bool
-}
+// serveConfig is a reprise.yaml with the agent, the model and the tool of the other figures.
+const serveConfig = `agents:
+  %s: {model: %s, instructions: %q, tools: [%s]}
+providers:
+  bench: {base_url: %q}
+`
 
-func (c contest) url() string {
-	if c.stream {
-		return c.model.Stream
-	}
-	return c.model.Whole
-}
-
-func (c contest) provider() providers.Provider {
-	return openai.New("", openai.BaseURL(c.url()), openai.Name("bench"))
-}
-
-// run measures the runtime and all that it is compared with.
-func (c contest) run(ctx context.Context) error {
-	c.say("sync %s, %d at once, streamed %v: turns over HTTP", c.store.sync, c.n, c.stream)
-	loop, err := c.fileLoop(ctx, c.url(), c.stream, c.plan())
-	if err != nil {
-		return err
-	}
-	raw, err := c.store.raw(ctx, c.n, c.Window/2)
-	if err != nil {
-		return err
-	}
-	modelBefore, err := c.model.cpu()
-	if err != nil {
-		return err
-	}
-	got, err := c.runtime(ctx)
-	if err != nil {
-		return err
-	}
-	modelAfter, err := c.model.cpu()
-	if err != nil {
-		return err
-	}
-	paced, err := c.store.rawPaced(ctx, c.n, c.Window/2, got.rate())
-	if err != nil {
-		return err
-	}
-	calls, err := c.calls(ctx)
-	if err != nil {
-		return err
-	}
-	store, client := paced.cpuPer(perTurn*1000), calls.cpuPer(1000)
-	server := (modelAfter - modelBefore).Seconds() * 1000 / float64(max(1, got.all))
-	return c.out.add(c.rows(loop, got, raw.rate(), store, client, server)...)
-}
-
-func (c contest) rows(loop, got tally, raw, store, client, server float64) []Row {
-	how := ", whole answers"
-	if c.stream {
-		how = ", streamed"
-	}
-	row := func(figure string, value float64, unit string) Row {
-		return Row{Figure: figure + how, Agents: c.n, Sync: c.store.sync, Value: value, Unit: unit}
-	}
-	return []Row{
-		row("loop with fsync: turns", loop.rate(), "turns/s"),
-		row("turns", got.rate(), "turns/s").of(loop.rate(), "loop with fsync"),
-		row("aim: 0.7 of raw appends / 4", 0.7*raw/perTurn, "turns/s"),
-		row("loop with fsync: p50", loop.ms(0.5), "ms"),
-		row("loop with fsync: p99", loop.ms(0.99), "ms"),
-		row("turn p50", got.ms(0.5), "ms"),
-		row("turn p99", got.ms(0.99), "ms"),
-		row("loop with fsync: CPU per 1,000 turns", loop.cpuPer(1000), "s"),
-		row("CPU per 1,000 turns", got.cpuPer(1000), "s").of(loop.cpuPer(1000), "loop with fsync"),
-		row("of it store", store, "s"),
-		row("of it HTTP client", client, "s"),
-		row("of it runtime", max(0, got.cpuPer(1000)-store-client), "s"),
-		row("model server's own CPU per 1,000 turns", server, "s"),
-	}
-}
-
-// plan is the work of a contest.
-func (c contest) plan() plan {
-	p := plan{AtOnce: c.n, Agents: 128, Turns: turnsHTTP, Window: c.Window}
-	if c.n == 1 {
-		p.Agents = 40
-	}
-	return p
-}
-
-// runtime does turns on a node.
-func (c contest) runtime(ctx context.Context) (got tally, err error) {
-	if err := c.store.emptied(ctx); err != nil {
-		return got, err
-	}
-	node, err := c.store.node(ctx, c.provider())
+// served starts reprise serve and measures the turns of a client of it.
+func (c contest) served(ctx context.Context) (got bench.Tally, err error) {
+	dir, err := os.MkdirTemp(c.Folder, "serve-")
 	if err != nil {
 		return got, err
 	}
-	defer func() { err = errors.Join(err, node.Close()) }()
-	a := asker{start: func(agent int) (turn func(context.Context) error, done func(), err error) {
-		id := agentID(agent, 0)
-		return func(ctx context.Context) error { return ask(ctx, node.Client(), id) }, func() {}, nil
-	}}
-	return measured(ctx, c.plan(), a.do)
-}
-
-// calls makes the two model calls of a turn and nothing else, through the same
-// adapter.
-func (c contest) calls(ctx context.Context) (tally, error) {
-	p := c.provider()
-	spec := echo.Spec()
-	req := providers.Request{
-		Model: "two", Instructions: instructions,
-		Tools: []providers.ToolSpec{{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters}},
-		Items: []messages.Item{messages.Text(messages.RoleUser, userInput)},
+	config := filepath.Join(dir, "reprise.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, serveConfig, bench.Kind, bench.ModelName, bench.Instructions, bench.ToolName, c.model), 0o600); err != nil {
+		return got, err
 	}
-	return drive(ctx, c.n, c.Window/5, c.Window/2, func(ctx context.Context, worker int) (time.Duration, error) {
-		start := time.Now()
-		req := req
-		req.Agent, req.Call = agentID(worker, 0), "m1"
-		resp, err := p.Generate(ctx, req, nil)
-		if err != nil {
-			return 0, err
-		}
-		for _, item := range resp.Items {
-			result := messages.Item{Type: messages.ItemCallOutput, CallID: item.CallID, Output: "hi"}
-			req.Items = append(slices.Clip(req.Items), item, result)
-		}
-		_, err = p.Generate(ctx, req, nil)
-		return time.Since(start), err
-	})
+	node, err := begin(ctx, product, "serve", "-o", "json", "--config", config,
+		"--data", filepath.Join(dir, "data"), "--sync", c.mode, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	if err != nil {
+		return got, err
+	}
+	defer func() { err = errors.Join(err, node.stop(ctx, os.Interrupt)) }()
+	var ready struct{ NATS string }
+	if err := node.hear(bench.Patience, &ready); err != nil {
+		return got, err
+	}
+	o := c.order(ready.NATS)
+	o.PID = node.cmd.Process.Pid
+	err = once(ctx, "client", o, &got)
+	if runtime.GOOS != "linux" {
+		got.CPU = 0 // where cpuOf does not know it
+	}
+	return got, err
 }

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -9,43 +9,40 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cmd/internal/bench"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// thinking is how long a model of theirs takes, in the figure that has them
-// work at a model's pace; in the other one they work as fast as they can.
-const thinking = 500 * time.Millisecond
+// heldKind is the kind of the agents that wait.
+const heldKind = "held"
 
 // interrupts measures how long an interrupt takes from the client's send to the
-// end of the running tool's context.
-func (l *lab) interrupts(ctx context.Context) error {
-	return l.each(ctx, func(ctx context.Context, s *store) error {
+// end of the running tool's context: alone, while others work with models that take half a
+// second, and while they work as fast as they can.
+func (w *work) interrupts(l *bench.Lab, ctx context.Context) error {
+	return l.Each(ctx, func(ctx context.Context, s *bench.Store) error {
 		for _, c := range []struct {
-			name  string
-			busy  int
-			model providers.Provider
-		}{
-			{"alone", 0, twoStep},
-			{"others at a model's pace", l.Others, paced(twoStep, thinking)},
-			{"others as fast as they can", l.Others, twoStep},
-		} {
-			l.say("sync %s: interrupts, %s", s.sync, c.name)
-			took, err := l.interrupt(ctx, s, c.busy, c.model)
+			name string
+			busy int
+			pace time.Duration
+		}{{"alone", 0, 0}, {"others at a model's pace", w.others, 500 * time.Millisecond}, {"others as fast as they can", w.others, 0}} {
+			l.Say("sync %s: interrupts, %s", s.Sync, c.name)
+			took, err := interruptAll(ctx, s, c.busy, c.pace, l.Window)
 			if err != nil {
 				return err
 			}
 			for _, q := range []struct {
 				name string
 				at   float64
-			}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"most", 1}} {
-				if err := l.out.add(Row{
-					Figure: "interrupt to a tool's end, " + c.name + ", " + q.name, Agents: 1 + c.busy, Sync: s.sync,
-					Value: milliseconds(quantile(took, q.at)), Unit: "ms",
+			}{{"p50", 0.5}, {"p99", 0.99}} {
+				if err := l.Add(bench.Row{
+					Figure: "interrupt to a tool's end, " + c.name + ", " + q.name, Agents: 1 + c.busy, Sync: s.Sync,
+					Value: bench.Milliseconds(bench.Quantile(took, q.at)), Unit: "ms",
 				}); err != nil {
 					return err
 				}
@@ -55,22 +52,10 @@ func (l *lab) interrupts(ctx context.Context) error {
 	})
 }
 
-// paced is p with a pause before each answer.
-func paced(p providers.Provider, pause time.Duration) providers.Provider {
-	return providers.Func(func(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
-		if r.Agent.Kind == kind {
-			sleep(ctx, pause)
-		}
-		return p.Generate(ctx, r, emit)
-	})
-}
-
-const heldKind = "held"
-
-// interrupt gives the times, shortest first, of interrupts in a window in which
+// interruptAll returns the times, shortest first, of interrupts in a window in which
 // busy agents work.
-func (l *lab) interrupt(ctx context.Context, s *store, busy int, p providers.Provider) (took []time.Duration, err error) {
-	if err := s.emptied(ctx); err != nil {
+func interruptAll(ctx context.Context, s *bench.Store, busy int, pace, window time.Duration) (took []time.Duration, err error) {
+	if err := s.Emptied(ctx); err != nil {
 		return nil, err
 	}
 	running, ended := make(chan struct{}, 1), make(chan time.Time, 1) // each is received once, unless the run is stopped
@@ -87,28 +72,29 @@ func (l *lab) interrupt(ctx context.Context, s *store, busy int, p providers.Pro
 		if r.Agent.Kind == heldKind {
 			return asksHold.Generate(ctx, r, emit)
 		}
-		return p.Generate(ctx, r, emit)
+		bench.Sleep(ctx, pace)
+		return bench.TwoStep.Generate(ctx, r, emit)
 	})
-	node, err := s.node(ctx, model, actors.Definition{Kind: heldKind, Model: modelName, Tools: []tool.Tool{hold}})
+	node, err := s.Node(ctx, model, func(c *cluster.Config) { c.Agents = append(c.Agents, bench.Definition(heldKind, hold)) })
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	work, rest := context.WithCancel(ctx)
+	others, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer rest()
+	defer stop()
 	for w := range busy {
 		wg.Go(func() {
-			for n := 0; work.Err() == nil; n++ {
-				_ = ask(work, node.Client(), agentID(w, n/turnsEach)) // its end comes with the window's
+			for n := 0; others.Err() == nil; n++ {
+				_ = bench.Ask(others, node.Client(), bench.AgentID(w, n/bench.TurnsEach)) // its end comes with the window's
 			}
 		})
 	}
-	sleep(ctx, l.Window/3)
-	person := client.New(s.conns[1], "") // on a connection that no agent uses
-	for until := time.Now().Add(2 * l.Window); len(took) == 0 || time.Now().Before(until); {
-		d, err := interruptOnce(ctx, person, len(took), running, ended)
+	bench.Sleep(ctx, window/3)
+	person := client.New(s.Conns[1], "") // on a connection that no agent uses
+	for until := time.Now().Add(2 * window); len(took) == 0 || time.Now().Before(until); {
+		d, err := interruptOnce(ctx, person, heldKind+"/a"+strconv.Itoa(len(took)), running, ended)
 		if err != nil {
 			return nil, err
 		}
@@ -118,20 +104,18 @@ func (l *lab) interrupt(ctx context.Context, s *store, busy int, p providers.Pro
 	return took, nil
 }
 
-// interruptOnce lets an agent of its own run the tool, interrupts it, and gives
-// the time from the one to the tool's end.
-func interruptOnce(ctx context.Context, c *client.Client, n int, running <-chan struct{}, ended <-chan time.Time) (time.Duration, error) {
-	agent := heldKind + "/a" + strconv.Itoa(n)
-	if _, err := c.Send(ctx, agent, messages.Input{Content: messages.TextContent(userInput)}); err != nil {
+// interruptOnce lets an agent run the tool, interrupts it, and returns the time from the one
+// to the tool's end.
+func interruptOnce(ctx context.Context, c *client.Client, agent string, running <-chan struct{}, ended <-chan time.Time) (time.Duration, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, bench.Patience, fmt.Errorf("no interrupt of the tool of %s within %v", agent, bench.Patience))
+	defer cancel()
+	if _, err := c.Send(ctx, agent, messages.Input{Content: messages.TextContent(bench.UserInput)}); err != nil {
 		return 0, err
 	}
-	lost := time.After(patience)
 	select {
 	case <-running:
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
-	case <-lost:
-		return 0, fmt.Errorf("the tool of %s did not begin within %v", agent, patience)
 	}
 	start := time.Now()
 	stopped := make(chan error, 1)
@@ -144,7 +128,5 @@ func interruptOnce(ctx context.Context, c *client.Client, n int, running <-chan 
 		return end.Sub(start), <-stopped
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
-	case <-lost:
-		return 0, fmt.Errorf("the interrupt did not reach the tool of %s within %v", agent, patience)
 	}
 }

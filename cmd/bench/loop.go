@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"bufio"
@@ -11,34 +11,28 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/reprise-dev/reprise/cmd/internal/bench"
 )
 
-// serveLoop does the turns of loops, for the plans it reads.
+// serveLoop does the turns of loops, by an order that it reads.
 func serveLoop(ctx context.Context, in io.Reader, out io.Writer) error {
-	return serveAsker(ctx, in, out, func(t target) (starter, func(), error) {
+	return serveAsker(ctx, in, out, func(o order) (func(context.Context, int, int) error, error) {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256
-		client := &http.Client{Transport: transport}
-		return func(agent int) (func(context.Context) error, func(), error) {
-			file, err := os.Create(filepath.Join(t.Dir, agentID(agent, 0).Key))
-			if err != nil {
-				return nil, nil, err
+		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, o.AtOnce
+		loops := make([]loop, o.AtOnce)
+		return func(ctx context.Context, worker, number int) (err error) {
+			l := &loops[worker]
+			if number%turnsEach == 0 { // a new agent
+				_ = l.file.Close() // every line was synced; nil has nothing to close
+				*l = loop{client: &http.Client{Transport: transport}, url: o.URL}
+				if l.file, err = os.Create(filepath.Join(o.Dir, bench.AgentID(worker, number/turnsEach).Key)); err != nil {
+					return err
+				}
 			}
-			l := &loop{file: file, client: client, url: t.URL, stream: t.Stream}
-			return l.turn, func() { _ = file.Close() }, nil // every line was synced
-		}, transport.CloseIdleConnections, nil
+			return l.turn(ctx)
+		}, nil
 	})
-}
-
-// fileLoop measures loops in a process of their own, which runs with Go's
-// defaults: what a node sets up for itself does not change them.
-func (l *lab) fileLoop(ctx context.Context, url string, stream bool, p plan) (tally, error) {
-	dir, err := os.MkdirTemp(l.dir, "loop-")
-	if err != nil {
-		return tally{}, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // with the whole folder at the latest
-	return l.remote(ctx, loopWithFsync, target{url, stream, dir}, p, nil)
 }
 
 // loop is what can hardly be cheaper: it calls the model and appends each message
@@ -48,7 +42,6 @@ type loop struct {
 	file    *os.File
 	client  *http.Client
 	url     string
-	stream  bool
 	history []loopMessage
 }
 
@@ -70,7 +63,7 @@ type loopCall struct {
 
 // turn does one turn of two model calls and one tool call.
 func (l *loop) turn(ctx context.Context) error {
-	if err := l.keep(loopMessage{Role: "user", Content: userInput}); err != nil {
+	if err := l.keep(loopMessage{Role: "user", Content: bench.UserInput}); err != nil {
 		return err
 	}
 	for {
@@ -115,7 +108,7 @@ func (l *loop) call(ctx context.Context) (loopMessage, error) {
 		Model    string        `json:"model"`
 		Messages []loopMessage `json:"messages"`
 		Stream   bool          `json:"stream"`
-	}{"two", l.history, l.stream})
+	}{"two", l.history, true})
 	if err != nil {
 		return loopMessage{}, err
 	}
@@ -132,22 +125,7 @@ func (l *loop) call(ctx context.Context) (loopMessage, error) {
 	if resp.StatusCode != http.StatusOK {
 		return loopMessage{}, fmt.Errorf("the model server answered %s", resp.Status)
 	}
-	if l.stream {
-		return streamed(resp.Body)
-	}
-	var whole struct {
-		Choices []struct {
-			Message loopMessage `json:"message"`
-		} `json:"choices"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&whole); err != nil {
-		return loopMessage{}, err
-	}
-	_, _ = io.Copy(io.Discard, resp.Body) // the connection is used again
-	if len(whole.Choices) != 1 {
-		return loopMessage{}, fmt.Errorf("the model server gave %d choices", len(whole.Choices))
-	}
-	return whole.Choices[0].Message, nil
+	return streamed(resp.Body)
 }
 
 // streamed joins the chunks of an answer with one call at most.

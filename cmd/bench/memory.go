@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -7,72 +7,64 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cmd/internal/bench"
 )
 
-// memory counts the bytes of idle agents that stay in memory. What the node
-// takes without them, and what is left when it is gone, is measured in the same
-// way and subtracted. The streams are emptied first: what the server keeps of
-// them in its caches comes and goes and is not the agents'.
-func (l *lab) memory(ctx context.Context) error {
-	return l.with(ctx, "relaxed", func(ctx context.Context, s *store) (err error) {
-		l.say("sync %s, %d agents: memory", s.sync, l.Idle)
-		s.frames = nil
-		server := heap(ctx)
-		node, err := s.node(ctx, twoStep)
+// memory counts the bytes of idle agents that stay in memory, and what is left of agents
+// that have left it. What the node takes without them is subtracted. The streams are
+// emptied before each measurement: what the server keeps of them in its caches comes and goes
+// and is not the agents'.
+func (w *work) memory(l *bench.Lab, ctx context.Context) error {
+	return l.With(ctx, "relaxed", func(ctx context.Context, s *bench.Store) error {
+		l.Say("sync %s, %d agents: memory", s.Sync, w.idle)
+		held, err := w.weigh(ctx, s, false)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, node.Close()) }()
-		empty := heap(ctx)
-		if err := l.touchIdle(ctx, node); err != nil {
-			return err
-		}
-		if err := s.emptied(ctx); err != nil {
-			return err
-		}
-		full := heap(ctx)
-		if err := node.Close(); err != nil {
-			return err
-		}
-		left := heap(ctx)
-		bytes := float64(max(0, full-left-(empty-server))) / float64(l.Idle)
-		gone, err := l.gone(ctx, s)
-		return errors.Join(err, l.out.add(
-			Row{Figure: "memory of an idle active agent", Agents: l.Idle, Sync: s.sync, Value: bytes, Unit: "bytes"},
-			Row{Figure: "memory of an agent that has left it", Agents: l.Idle, Sync: s.sync, Value: gone, Unit: "bytes"}.of(bytes, "an idle active one"),
+		gone, err := w.weigh(ctx, s, true)
+		return errors.Join(err, l.Add(
+			bench.Row{Figure: "memory of an idle active agent", Agents: w.idle, Sync: s.Sync, Value: held, Unit: "bytes"},
+			bench.Row{Figure: "memory of an agent that has left it", Agents: w.idle, Sync: s.Sync, Value: gone, Unit: "bytes"}.Of(held, "an idle active one"),
 		))
 	})
 }
 
-// gone is what stays of agents that have left memory, in bytes each. The node is
-// measured before they come and after they have gone; the streams are emptied.
-func (l *lab) gone(ctx context.Context, s *store) (bytes float64, err error) {
-	l.say("sync %s, %d agents: memory of agents that have left it", s.sync, l.Idle)
-	cfg := s.config(twoStep)
-	cfg.IdleAfter = forgetful
-	node, err := cluster.Start(ctx, cfg)
+// weigh returns what an agent takes in a node that keeps agents, or lets them leave.
+func (w *work) weigh(ctx context.Context, s *bench.Store, leave bool) (bytes float64, err error) {
+	var change []func(*cluster.Config)
+	if leave {
+		change = append(change, forgetful)
+	}
+	node, err := s.Node(ctx, bench.TwoStep, change...)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	empty := heap(ctx)
-	if err := l.touchIdle(ctx, node); err != nil {
-		return 0, err
+	err = bench.Deal(ctx, 64, w.idle, func(ctx context.Context, _, i int) error {
+		return bench.Ask(ctx, node.Client(), bench.AgentID(i, 0))
+	})
+	if err == nil && leave {
+		err = rest(ctx, node)
 	}
-	if err := rest(ctx, node); err != nil {
-		return 0, err
+	if err == nil {
+		err = s.Emptied(ctx)
 	}
-	if err := s.emptied(ctx); err != nil {
-		return 0, err
-	}
-	return float64(max(0, heap(ctx)-empty)) / float64(l.Idle), nil
+	return per(heap(ctx)-empty, w.idle), err
 }
 
-// touchIdle lets each of the agents do a turn.
-func (l *lab) touchIdle(ctx context.Context, node *cluster.Node) error {
-	return deal(ctx, 64, l.Idle, func(ctx context.Context, _, i int) error {
-		return ask(ctx, node.Client(), agentID(i, 0))
-	})
+// idleAfter is how long agents are idle before they leave a forgetful node.
+const idleAfter = 100 * time.Millisecond
+
+// forgetful has agents leave the node's memory soon.
+func forgetful(c *cluster.Config) { c.IdleAfter = idleAfter }
+
+// rest waits until no agent is in the node's memory.
+func rest(ctx context.Context, node *cluster.Node) error {
+	for node.InMemory() > 0 && ctx.Err() == nil {
+		bench.Sleep(ctx, idleAfter/20)
+	}
+	return context.Cause(ctx)
 }
 
 // heap is what is in use after collection, stacks included, once it has
@@ -92,7 +84,7 @@ func heap(ctx context.Context) int64 {
 		if least < 0 || now < least {
 			least = now
 		}
-		sleep(ctx, 100*time.Millisecond)
+		bench.Sleep(ctx, 100*time.Millisecond)
 	}
 	return least
 }

@@ -103,7 +103,7 @@ var excused = map[useKind]map[string]string{
 	mentions: {
 		"cmd/internal/cli":            "shows a person the facts of a stream one by one",
 		"cluster/clustertest/load.go": "judges an answer without the code that it judges",
-		"cmd/bench":                   "waits for the facts that it measures",
+		"cmd/internal/bench":          "waits for the facts that it measures",
 		"eventlog/logtest":            "compares headers with the events that it has written",
 		"eventlog/natslog/stored.go":  "searches bytes before it decodes headers",
 	},

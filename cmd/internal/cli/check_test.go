@@ -134,7 +134,7 @@ func TestUsage(t *testing.T) {
 	w.run("ls", "--since", "soon").exits(2, `--since "soon": write how long ago`)
 	w.run("show").exits(2)
 	w.run("bench", "nonsense").exits(2, "turns")
-	w.run("bench", "cluster", "--only", "nonsense").exits(2, "leave")
+	w.run("bench", "cluster").exits(2, "inputs")
 	w.run("dlq").exits(0, "Usage:")
 	w.run("completion", "bash").exits(0, "reprise")
 	if r := w.run("version").exits(0); r.out != "v9.8.7-test\n" {

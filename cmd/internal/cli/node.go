@@ -56,9 +56,9 @@ func (n *node) run(ctx context.Context) error {
 		n.cfg.PayloadMemory = memory.Default() // of what the process may use, and not of what tune leaves
 	}
 	if n.embedded() {
-		tune(n.cfg.Sync)
+		Tune(n.cfg.Sync)
 	} else {
-		tune("")
+		Tune("")
 	}
 	stopTools, err := n.serveTools(ctx)
 	if err != nil {

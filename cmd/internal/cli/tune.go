@@ -16,7 +16,7 @@ const (
 	garbage = 400
 )
 
-// tune sets the Go runtime up for a node whose embedded server syncs in a mode; empty: it
+// Tune sets the Go runtime up for a node whose embedded server syncs in a mode; empty: it
 // has none. It leaves alone what the environment sets (GOMAXPROCS, GOGC, GOMEMLIMIT).
 // Called again, it replaces what it set before.
 //
@@ -27,7 +27,7 @@ const (
 //     process may use keeps that from being its end; the rest is for the cache of files.
 //
 // `GOMAXPROCS=2 GOGC=100 reprise bench turns` shows the difference.
-func tune(sync string) {
+func Tune(sync string) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.SetDefaultGOMAXPROCS()
 		if sync == string(embedded.SyncAlways) {

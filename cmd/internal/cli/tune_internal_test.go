@@ -40,7 +40,7 @@ func TestTune(t *testing.T) {
 		sync  string
 		procs int
 	}{{"always", cores + 4}, {"always", cores + 4}, {"relaxed", cores}, {"", cores}} {
-		if tune(c.sync); current() != (settings{c.procs, 400, limit}) {
+		if Tune(c.sync); current() != (settings{c.procs, 400, limit}) {
 			t.Errorf("sync %q: %+v, want %+v", c.sync, current(), settings{c.procs, 400, limit})
 		}
 	}
@@ -49,7 +49,7 @@ func TestTune(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3") // their values count at the start of the process
 	t.Setenv("GOGC", "50")
 	t.Setenv("GOMEMLIMIT", "1TiB")
-	if tune("always"); current() != chosen {
+	if Tune("always"); current() != chosen {
 		t.Errorf("%+v, want what the user has chosen: %+v", current(), chosen)
 	}
 }

@@ -24,7 +24,7 @@ type publisher struct {
 
 // publishers makes one for each of n workers, spread over the connections; a
 // connection's answers come by one subscription.
-func (s *store) publishers(n int) (all []publisher, leave func(), err error) {
+func (s *Store) publishers(n int) (all []publisher, leave func(), err error) {
 	all = make([]publisher, n)
 	var subs []*nats.Subscription
 	leave = func() {
@@ -32,7 +32,7 @@ func (s *store) publishers(n int) (all []publisher, leave func(), err error) {
 			_ = sub.Unsubscribe() // fails only with the connection
 		}
 	}
-	for c, nc := range s.conns {
+	for c, nc := range s.Conns {
 		prefix := nc.NewInbox() + "."
 		sub, err := nc.Subscribe(prefix+"*", func(m *nats.Msg) {
 			if i, err := strconv.Atoi(m.Subject[len(prefix):]); err == nil && i < n {
@@ -47,7 +47,7 @@ func (s *store) publishers(n int) (all []publisher, leave func(), err error) {
 			leave()
 			return nil, nil, err
 		}
-		for i := c; i < n; i += len(s.conns) {
+		for i := c; i < n; i += len(s.Conns) {
 			all[i] = publisher{nc, prefix + strconv.Itoa(i), make(chan *nats.Msg, 4)}
 		}
 	}
@@ -70,7 +70,7 @@ func (p *publisher) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 
 // errBusy is how a replicated stream also refuses a writer who is right, when its
 // append comes before the server has forgotten the last one.
-var errBusy = errors.New("JetStream refused a message: its subject is busy, or somebody else writes it")
+var errBusy = errors.New("JetStream refused a message: its subject is busy, or another publisher writes it")
 
 // sequence reads an acknowledgement without decoding it.
 func sequence(ack []byte) (n uint64, err error) {
@@ -102,19 +102,14 @@ type appender struct {
 	next  int
 }
 
-func (s *store) appender(p publisher, a messages.AgentID) *appender {
-	return s.appenderTo(p, s.names.Log(a.Partition()), messages.Subjects{}.Log(a))
-}
-
-// appenderTo appends to any subject of a stream.
-func (s *store) appenderTo(p publisher, stream, subject string) *appender {
+func (s *Store) appender(p publisher, a messages.AgentID) *appender {
 	ap := &appender{publisher: p, fence: []string{"0"}}
 	for _, f := range s.frames {
-		h := nats.Header{headerFence: ap.fence, jetstream.ExpectedStreamHeader: {stream}}
-		for k, v := range f.header {
+		h := nats.Header{headerFence: ap.fence, jetstream.ExpectedStreamHeader: {s.Names.Log(a.Partition())}}
+		for k, v := range f.Header {
 			h[k] = v
 		}
-		ap.msgs = append(ap.msgs, nats.Msg{Subject: subject, Header: h, Data: f.data})
+		ap.msgs = append(ap.msgs, nats.Msg{Subject: messages.Subjects{}.Log(a), Header: h, Data: f.Data})
 	}
 	return ap
 }
@@ -137,34 +132,48 @@ func (ap *appender) append(ctx context.Context) error {
 	return nil
 }
 
-// raw appends frames for n agents as fast as the store takes them.
-func (s *store) raw(ctx context.Context, n int, window time.Duration) (tally, error) {
-	return s.rawPaced(ctx, n, window, 0)
+// Raw appends frames for n agents as fast as the store takes them. What it counts are
+// frames.
+func (s *Store) Raw(ctx context.Context, n int, window time.Duration) (got Tally, err error) {
+	err = s.appending(ctx, n, func(ps []publisher) error {
+		agents := make([]*appender, n)
+		for i := range agents {
+			agents[i] = s.appender(ps[i], AgentID(i, 0))
+		}
+		got, err = Drive(ctx, n, window/5, window, func(ctx context.Context, w int) (time.Duration, error) {
+			start := time.Now()
+			err := agents[w].append(ctx)
+			return time.Since(start), err
+		})
+		return err
+	})
+	return got, err
 }
 
-// rawPaced appends perTurn frames in a row at most turns times a second, all
-// agents together; zero means as fast as it goes. What it counts are frames.
-func (s *store) rawPaced(ctx context.Context, n int, window time.Duration, turns float64) (tally, error) {
-	if err := s.emptied(ctx); err != nil {
-		return tally{}, err
+// AppendMany appends the first frame of each of n agents, so many at once, and returns how
+// long it took.
+func (s *Store) AppendMany(ctx context.Context, atOnce, n int) (took time.Duration, err error) {
+	atOnce = min(atOnce, n)
+	err = s.appending(ctx, atOnce, func(ps []publisher) error {
+		begun := time.Now()
+		err := Deal(ctx, atOnce, n, func(ctx context.Context, worker, i int) error {
+			return s.appender(ps[worker], AgentID(i, 0)).append(ctx)
+		})
+		took = time.Since(begun)
+		return err
+	})
+	return took, err
+}
+
+// appending makes n publishers on the emptied store for f.
+func (s *Store) appending(ctx context.Context, n int, f func([]publisher) error) error {
+	if err := s.Emptied(ctx); err != nil {
+		return err
 	}
 	ps, leave, err := s.publishers(n)
 	if err != nil {
-		return tally{}, err
+		return err
 	}
 	defer leave()
-	agents := make([]*appender, n)
-	begin := make([]time.Time, n)
-	for i := range agents {
-		agents[i], begin[i] = s.appender(ps[i], agentID(i, 0)), time.Now()
-	}
-	return drive(ctx, n, window/5, window, func(ctx context.Context, w int) (time.Duration, error) {
-		if turns > 0 && agents[w].next == 0 {
-			sleep(ctx, time.Until(begin[w]))
-			begin[w] = begin[w].Add(time.Duration(float64(n) / turns * float64(time.Second)))
-		}
-		start := time.Now()
-		err := agents[w].append(ctx)
-		return time.Since(start), err
-	})
+	return f(ps)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -14,52 +15,53 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// perTurn is how many frames an ordinary turn has.
-const perTurn = 4
+// PerTurn is how many frames an ordinary turn has.
+const PerTurn = 4
 
 // sample lets an agent do two turns and keeps the frames of the second: the
 // first one's tell of the agent's birth, too.
-func (s *store) sample(ctx context.Context) error {
-	node, err := s.node(ctx, twoStep)
+func (s *Store) sample(ctx context.Context) error {
+	node, err := s.Node(ctx, TwoStep)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = node.Close() }()
-	a := agentID(0, 0)
+	a := AgentID(0, 0)
 	for range 2 {
-		if err := ask(ctx, node.Client(), a); err != nil {
+		if err := Ask(ctx, node.Client(), a); err != nil {
 			return err
 		}
 	}
-	stream, err := s.js.Stream(ctx, s.names.Log(a.Partition()))
+	stream, err := s.JS.Stream(ctx, s.Names.Log(a.Partition()))
 	if err != nil {
 		return err
 	}
 	last := stream.CachedInfo().State.LastSeq
-	if last != 2*perTurn {
-		return fmt.Errorf("two turns made %d frames, want %d", last, 2*perTurn)
+	if last != 2*PerTurn {
+		return fmt.Errorf("two turns made %d frames, want %d", last, 2*PerTurn)
 	}
-	for seq := last - perTurn + 1; seq <= last; seq++ {
+	for seq := last - PerTurn + 1; seq <= last; seq++ {
 		m, err := stream.GetMsg(ctx, seq)
 		if err != nil {
 			return err
 		}
 		delete(m.Header, headerFence)
 		delete(m.Header, jetstream.ExpectedStreamHeader)
-		s.frames = append(s.frames, frame{m.Header, m.Data})
+		s.frames = append(s.frames, nats.Msg{Header: m.Header, Data: m.Data})
 	}
 	return nil
 }
 
-// headerFence is set anew for each append.
+// headerFence is set for each append.
 const headerFence = jetstream.ExpectedLastSubjSeqHeader
 
-var twoStep = scripted.TwoStep(toolName, toolInput)
+// TwoStep is the model of an ordinary turn.
+var TwoStep = scripted.TwoStep(ToolName, ToolInput)
 
-// ask asks an agent through the prompt door and waits for the end of its turn.
-func ask(ctx context.Context, c *client.Client, a messages.AgentID) error {
+// Ask asks an agent through the prompt endpoint and waits for the end of its turn.
+func Ask(ctx context.Context, c *client.Client, a messages.AgentID) error {
 	end := ""
-	for ev, err := range c.Ask(ctx, a.String(), userInput) {
+	for ev, err := range c.Ask(ctx, a.String(), UserInput) {
 		if err != nil {
 			return fmt.Errorf("ask %s: %w", a, err)
 		}
@@ -73,20 +75,21 @@ func ask(ctx context.Context, c *client.Client, a messages.AgentID) error {
 	return nil
 }
 
-// clock is a model that notes when each worker's agent made the first call of
+// Clock is a model that notes when each worker's agent made the first call of
 // its turn: turn.started and model.requested are in the log by then.
-type clock struct {
+type Clock struct {
 	providers.Provider
 	started []atomic.Int64 // by worker, since epoch
 	epoch   time.Time
 }
 
-func newClock(workers int) *clock {
-	return &clock{twoStep, make([]atomic.Int64, workers), time.Now()}
+// NewClock makes one for so many workers.
+func NewClock(workers int) *Clock {
+	return &Clock{TwoStep, make([]atomic.Int64, workers), time.Now()}
 }
 
 // Generate notes the time and answers.
-func (c *clock) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+func (c *Clock) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
 	if n := len(r.Items); n > 0 && r.Items[n-1].Type != messages.ItemCallOutput {
 		if w := workerOf(r.Agent.Key); w >= 0 && w < len(c.started) {
 			c.started[w].Store(int64(time.Since(c.epoch)))
@@ -95,7 +98,7 @@ func (c *clock) Generate(ctx context.Context, r providers.Request, emit func(pro
 	return c.Provider.Generate(ctx, r, emit)
 }
 
-// since is the time from then to the worker's newest start.
-func (c *clock) since(worker int, then time.Time) time.Duration {
+// Since is the time from then to the worker's newest start.
+func (c *Clock) Since(worker int, then time.Time) time.Duration {
 	return time.Duration(c.started[worker].Load()) - then.Sub(c.epoch)
 }

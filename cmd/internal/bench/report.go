@@ -29,15 +29,18 @@ type Row struct {
 	RatioTo string  `json:"ratio_to,omitempty"`
 }
 
-// report prints rows: as JSON at once, as a table when it is flushed.
-type report struct {
+// Report prints rows: as JSON at once, as a table when it is flushed.
+type Report struct {
 	json bool
 	out  io.Writer
 	rows []Row
 }
 
-// add takes rows.
-func (r *report) add(rows ...Row) error {
+// NewReport makes one.
+func NewReport(out io.Writer, json bool) *Report { return &Report{json: json, out: out} }
+
+// Add takes rows.
+func (r *Report) Add(rows ...Row) error {
 	for _, row := range rows {
 		if !r.json {
 			r.rows = append(r.rows, row)
@@ -54,17 +57,17 @@ func (r *report) add(rows ...Row) error {
 	return nil
 }
 
-// of is row with its ratio to a base.
-func (row Row) of(base float64, name string) Row {
+// Of is row with its ratio to a base.
+func (row Row) Of(base float64, name string) Row {
 	if base > 0 {
 		row.Ratio, row.RatioTo = row.Value/base, name
 	}
 	return row
 }
 
-// flush prints the gathered rows: a line for each figure, a column for each
+// Flush prints the gathered rows: a line for each figure, a column for each
 // number of agents.
-func (r *report) flush() error {
+func (r *Report) Flush() error {
 	if len(r.rows) == 0 {
 		return nil
 	}
@@ -84,11 +87,11 @@ func (r *report) flush() error {
 		lines[i] = append(lines[i], row)
 	}
 	slices.Sort(agents)
-	return r.table(rows[0].title(), lines, agents)
+	return r.table(rows[0].Title(), lines, agents)
 }
 
-// title is what a table of such rows is called.
-func (row Row) title() string {
+// Title is what a table of such rows is called.
+func (row Row) Title() string {
 	switch row.Nodes {
 	case 0:
 		return "sync " + row.Sync
@@ -100,7 +103,7 @@ func (row Row) title() string {
 
 // table prints lines. Names stand on the left of a table whose other columns
 // are aligned to the right, so they are filled up to one width.
-func (r *report) table(title string, lines [][]Row, agents []int) error {
+func (r *Report) table(title string, lines [][]Row, agents []int) error {
 	width := len(title)
 	for _, line := range lines {
 		width = max(width, len(line[0].Figure), len("  / "+line[0].RatioTo))
@@ -108,7 +111,7 @@ func (r *report) table(title string, lines [][]Row, agents []int) error {
 	w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(w, "\n%-*s\tunit\t", width, title) // a writer's error comes back from Flush
 	for _, n := range agents {
-		name := whole(n) + " agents"
+		name := Whole(n) + " agents"
 		if n == 1 {
 			name = "1 agent"
 		}
@@ -146,11 +149,11 @@ func number(v float64) string {
 	case v < 100:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	return whole(int(v + 0.5))
+	return Whole(int(v + 0.5))
 }
 
-// whole writes n with commas.
-func whole(n int) string {
+// Whole writes n with commas.
+func Whole(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

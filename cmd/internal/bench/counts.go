@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// counts is what the process did in a window: the embedded server, the node and its
+// Counts is what the process did in a window: the embedded server, the node and its
 // clients together.
-type counts struct {
-	// objects and bytes are those allocated on the heap, tiny objects included.
-	objects, bytes uint64
-	// runs is how many times a goroutine was given a processor.
-	runs uint64
+type Counts struct {
+	// Objects and Bytes are those allocated on the heap, tiny objects included.
+	Objects, Bytes uint64
+	// Runs is how many times a goroutine was given a processor.
+	Runs uint64
 }
 
-// meter begins to measure the process. The function that it returns reports the CPU
+// Meter begins to measure the process. The function that it returns reports the CPU
 // time and the counts since then.
 //
 // The heap is read by runtime.ReadMemStats: unlike /gc/heap/allocs of runtime/metrics,
 // it counts tiny objects and what lies in the caches of processors.
-func meter() func() (time.Duration, counts) {
+func Meter() func() (time.Duration, Counts) {
 	before := read()
-	cpu := cpuTime()
-	return func() (time.Duration, counts) {
-		used := cpuTime() - cpu
+	cpu := CPUTime()
+	return func() (time.Duration, Counts) {
+		used := CPUTime() - cpu
 		now := read()
-		return used, counts{now.objects - before.objects, now.bytes - before.bytes, now.runs - before.runs}
+		return used, Counts{now.Objects - before.Objects, now.Bytes - before.Bytes, now.Runs - before.Runs}
 	}
 }
 
-func read() counts {
+func read() Counts {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return counts{objects: m.Mallocs, bytes: m.TotalAlloc, runs: goroutineRuns()}
+	return Counts{Objects: m.Mallocs, Bytes: m.TotalAlloc, Runs: goroutineRuns()}
 }
 
 // latencySample is how many runs of a goroutine the scheduler counts as one: it

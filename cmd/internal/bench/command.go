@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags adds the options that users set.
+func (o *Options) Flags(f *pflag.FlagSet) {
+	f.StringVar(&o.Dir, "dir", "", "where temporary folders are made: its disk is measured (default: the system's)")
+	f.StringSliceVar(&o.Sync, "sync", nil, "modes of the embedded server (default: always,relaxed)")
+	f.IntSliceVar(&o.Agents, "agents", nil, "how many agents are at work at once (default: 1,64,512)")
+	f.DurationVar(&o.Window, "window", 0, "how long one window of turns lasts (default: 0.9s)")
+}
+
+// List describes figures, a line each.
+func List(figures []Figure) string {
+	var b strings.Builder
+	for _, f := range figures {
+		fmt.Fprintf(&b, "\n  %-11s %s", f.Name, f.About)
+	}
+	return b.String()
+}
+
+// Choose returns the named figures, or all if none is named.
+func Choose(figures []Figure, names []string) ([]Figure, error) {
+	if len(names) == 0 {
+		return figures, nil
+	}
+	var chosen []Figure
+	for _, name := range names {
+		i := slices.IndexFunc(figures, func(f Figure) bool { return f.Name == name })
+		if i < 0 {
+			var all []string
+			for _, f := range figures {
+				all = append(all, f.Name)
+			}
+			return nil, fmt.Errorf("there is no benchmark %q: the names are %s", name, strings.Join(all, ", "))
+		}
+		chosen = append(chosen, figures[i])
+	}
+	return chosen, nil
+}

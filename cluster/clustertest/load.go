@@ -45,9 +45,6 @@ type LoadOption func(*loadOptions)
 // Publishers is how many publishers there are. Without it: 6.
 func Publishers(n int) LoadOption { return func(o *loadOptions) { o.publishers = n } }
 
-// Agents is how many agents are sent to. Without it: 16.
-func Agents(n int) LoadOption { return func(o *loadOptions) { o.agents = n } }
-
 // To names the agents that are sent to.
 func To(agents ...string) LoadOption { return func(o *loadOptions) { o.names = agents } }
 

@@ -21,12 +21,6 @@ func (f *Faulty) PlanStore(plan ...Fault) *Faulty {
 	return f
 }
 
-// StorePlan gives n faults for PlanStore that depend on the seed alone, none of
-// them slow.
-func StorePlan(seed uint64, n int) []Fault {
-	return PlanOf(seed, n, Pass, Pass, Pass, LoseRequest, LoseAck, Double, Forget, Stale, Garble)
-}
-
 // kept names a snapshot.
 type kept struct {
 	agent messages.AgentID

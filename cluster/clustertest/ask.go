@@ -33,7 +33,7 @@ func Input(id, plan string) messages.Input {
 // known enters an input of the test's own, as of a publisher that sends nothing else.
 func (w *World) known(agent, id, plan string) *sent {
 	s := &sent{id: id, agent: agent, publisher: id, number: 1, plan: plan, began: time.Now()}
-	w.book.write(func() {
+	w.book.Write(func() {
 		if was := w.book.sent[id]; was != nil && was.agent == agent {
 			s = was
 		} else if was == nil {

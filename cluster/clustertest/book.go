@@ -3,8 +3,6 @@
 package clustertest
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -25,8 +23,7 @@ type sent struct {
 
 // book is what is known outside of all nodes. Safe for concurrent use.
 type book struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at each change
+	Watched
 	serials int
 	process map[string]string // the node's processes, by their ids among the members
 	sent    map[string]*sent  // by id
@@ -42,49 +39,20 @@ type book struct {
 
 func newBook() *book {
 	return &book{
-		changed: make(chan struct{}), process: make(map[string]string), sent: make(map[string]*sent), ended: make(map[string]bool), taken: make(map[taken]bool),
+		process: make(map[string]string), sent: make(map[string]*sent), ended: make(map[string]bool), taken: make(map[taken]bool),
 		shown: make(map[string]map[uint64]client.Event),
-	}
-}
-
-// write changes the book and tells those who wait for a change.
-func (b *book) write(change func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	change()
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-// until waits until something holds of the book; false if ctx ended or stop was
-// closed before.
-func (b *book) until(ctx context.Context, stop <-chan struct{}, holds func() bool) bool {
-	for {
-		b.mu.Lock()
-		ok, changed := holds(), b.changed
-		b.mu.Unlock()
-		if ok {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-stop:
-			return false
-		case <-ctx.Done():
-			return false
-		}
 	}
 }
 
 // knows says whether an input is the one that the book has under its id.
 func (b *book) knows(s *sent) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	return b.sent[s.id] == s
 }
 
 func (b *book) serial() (n int) {
-	b.write(func() {
+	b.Write(func() {
 		b.serials++
 		n = b.serials
 	})
@@ -93,7 +61,7 @@ func (b *book) serial() (n int) {
 
 // ack writes down that an input was acknowledged.
 func (b *book) ack(s *sent) {
-	b.write(func() {
+	b.Write(func() {
 		if !s.acked.IsZero() {
 			return
 		}
@@ -117,7 +85,7 @@ type taken struct {
 
 // tell writes down what a frame says of inputs. An agent's frames come in order.
 func (b *book) tell(s stored) {
-	b.write(func() {
+	b.Write(func() {
 		for _, ev := range s.frame.Events {
 			if in, is := ev.(messages.InputAccepted); is {
 				b.taken[taken{s.agent, in.Input}] = true
@@ -135,7 +103,7 @@ func (b *book) tell(s stored) {
 
 // show keeps an event that a caller was shown.
 func (b *book) show(agent string, e client.Event) {
-	b.write(func() {
+	b.Write(func() {
 		if b.shown[agent] == nil {
 			b.shown[agent] = make(map[uint64]client.Event)
 		}

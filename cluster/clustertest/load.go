@@ -82,7 +82,7 @@ func (w *World) Load(opts ...LoadOption) *Load {
 func (l *Load) publish(name string, asks bool, random *rand.Rand) {
 	b := l.w.book
 	for number := 1; ; number++ {
-		if !b.until(l.w.ctx, l.stop, func() bool { return b.open < l.o.open }) {
+		if !b.Until(l.w.ctx, l.stop, func() bool { return b.open < l.o.open }) {
 			return
 		}
 		s := &sent{
@@ -90,7 +90,7 @@ func (l *Load) publish(name string, asks bool, random *rand.Rand) {
 			agent: l.agents[random.IntN(len(l.agents))], plan: l.o.plans[random.IntN(len(l.o.plans))],
 		}
 		over := false
-		b.write(func() {
+		b.Write(func() {
 			select {
 			case <-l.stop:
 				over = true
@@ -122,12 +122,12 @@ func (l *Load) insist(s *sent, asks bool) bool {
 			return false
 		}
 		l.w.note("%s to %s: %v", s.id, s.agent, err)
-		l.w.book.write(func() {
+		l.w.book.Write(func() {
 			l.failed, l.slowest = append(l.failed, fmt.Errorf("%s to %s: %w", s.id, s.agent, err)), max(l.slowest, took)
 		})
 		var refused *messages.Error
 		if errors.As(err, &refused) && !refused.Temporary() {
-			l.w.book.write(func() { l.w.book.fault("input %s was refused for good: %v", s.id, err) })
+			l.w.book.Write(func() { l.w.book.fault("input %s was refused for good: %v", s.id, err) })
 			return true
 		}
 		select {
@@ -162,7 +162,7 @@ func (l *Load) send(s *sent, asks bool) error {
 		l.w.book.show(s.agent, e)
 		if e.Terminal() {
 			if want := Output(s.id, s.plan); e.Type == (messages.TurnCompleted{}).EventType() && e.Output != want {
-				l.w.book.write(func() { l.w.book.fault("input %s was answered %q, want %q", s.id, e.Output, want) })
+				l.w.book.Write(func() { l.w.book.fault("input %s was answered %q, want %q", s.id, e.Output, want) })
 			}
 			return nil
 		}
@@ -173,7 +173,7 @@ func (l *Load) send(s *sent, asks bool) error {
 func (l *Load) ack(s *sent) {
 	if s.acked.IsZero() { // only its publisher writes it
 		l.w.book.ack(s)
-		l.w.book.write(func() { l.acked++ })
+		l.w.book.Write(func() { l.acked++ })
 	}
 }
 
@@ -181,10 +181,10 @@ func (l *Load) ack(s *sent) {
 func (l *Load) Acked(n int) {
 	l.w.t.Helper()
 	b := l.w.book
-	b.mu.Lock()
+	b.Lock()
 	want := l.acked + n
-	b.mu.Unlock()
-	if !b.until(l.w.ctx, nil, func() bool { return l.acked >= want }) {
+	b.Unlock()
+	if !b.Until(l.w.ctx, nil, func() bool { return l.acked >= want }) {
 		l.w.t.Fatalf("want %d inputs acknowledged; %s\n%s", want, l, l.w.unended())
 	}
 	l.w.note("%s", l)
@@ -217,24 +217,24 @@ func (l *Load) Done() {
 // Failed are the errors of single attempts, each followed by another one.
 func (l *Load) Failed() []error {
 	b := l.w.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	return append([]error(nil), l.failed...)
 }
 
 // Slowest is how long the slowest attempt took that failed.
 func (l *Load) Slowest() time.Duration {
 	b := l.w.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	return l.slowest
 }
 
 // String counts.
 func (l *Load) String() string {
 	b := l.w.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	last := ""
 	if n := len(l.failed); n > 0 {
 		last = fmt.Sprintf(", the last: %v", l.failed[n-1])

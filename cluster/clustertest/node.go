@@ -100,7 +100,7 @@ func (n *Node) Start() {
 	n.w.t.Helper()
 	for range supervised {
 		if n.begin() {
-			n.w.book.write(func() { n.w.book.process[n.id] = n.Process() })
+			n.w.book.Write(func() { n.w.book.process[n.id] = n.Process() })
 			n.w.note("%s is ready, as %s", n.name, n.id)
 			return
 		}

@@ -23,7 +23,7 @@ func (b *book) fault(format string, args ...any) {
 func (w *World) Settled() {
 	w.t.Helper()
 	b := w.book
-	if !b.until(w.ctx, nil, func() bool { return b.open == 0 && len(b.taken) == 0 }) {
+	if !b.Until(w.ctx, nil, func() bool { return b.open == 0 && len(b.taken) == 0 }) {
 		w.t.Fatalf("not every input has ended:\n%s", w.unended())
 	}
 	w.note("every input has ended")
@@ -37,8 +37,8 @@ func (w *World) unended() string {
 	log, err := readLog(ctx, w.js)
 	left, oldest, unknown := w.client.Backlog(ctx)
 	b := w.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	var out strings.Builder
 	_, _ = fmt.Fprintf(&out, "%d inputs are stored and not applied, the oldest since %s (%v)\n", left, time.Since(oldest), unknown)
 	if err != nil {
@@ -93,8 +93,8 @@ func (w *World) Prove() Account {
 	w.t.Helper()
 	visits, log := w.quiet()
 	b := w.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	e := &evidence{w: w, b: b, log: log, visits: visits, intended: make(map[attempt]intent), account: Account{Acked: b.acks, Pause: b.pause}}
 	var times []time.Time
 	for a, frames := range log {
@@ -129,8 +129,8 @@ func (w *World) ProveChains() Account {
 	log, err := readLog(w.ctx, w.js)
 	w.ok(err)
 	b := w.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	e := &evidence{w: w, b: b, log: log}
 	for a, frames := range log {
 		e.chain(a, frames)

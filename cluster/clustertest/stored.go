@@ -137,7 +137,7 @@ func (w *World) watchEnds(ctx context.Context, name string) {
 		case err == nil:
 			w.book.tell(s)
 		case ctx.Err() == nil:
-			w.book.write(func() { w.book.fault("%v", err) })
+			w.book.Write(func() { w.book.fault("%v", err) })
 		}
 	}
 }

@@ -3,16 +3,15 @@
 package chaos
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/clustertest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -53,8 +52,7 @@ func (s *sent) answer() string {
 // book is what the bookkeeper knows: what was acknowledged, and what readers
 // were shown. Safe for concurrent use.
 type book struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed at the next change
+	clustertest.Watched
 	sent    map[string]*sent
 	shown   map[string]map[messages.EventNumber]client.Event
 	ended   map[string]bool  // inputs that a terminal event lists
@@ -101,36 +99,8 @@ func (c waitingCall) doubtful() bool {
 
 func newBook() *book {
 	return &book{
-		changed: make(chan struct{}), sent: make(map[string]*sent), ended: make(map[string]bool), open: make(map[string]*sent),
+		sent: make(map[string]*sent), ended: make(map[string]bool), open: make(map[string]*sent),
 		shown: make(map[string]map[messages.EventNumber]client.Event), calls: make(map[callOf]client.Event),
-	}
-}
-
-// write changes the book and tells those who wait for a change.
-func (b *book) write(change func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	change()
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-// until waits until something holds of the book.
-func (b *book) until(ctx context.Context, stop <-chan struct{}, holds func() bool) (ok bool) {
-	for {
-		b.mu.Lock()
-		ok, changed := holds(), b.changed
-		b.mu.Unlock()
-		if ok {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-stop:
-			return false
-		case <-ctx.Done():
-			return false
-		}
 	}
 }
 
@@ -153,7 +123,7 @@ func sameEvent(a, b client.Event) bool {
 // is given.
 func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
 	same = true
-	b.write(func() {
+	b.Write(func() {
 		if b.shown[agent] == nil {
 			b.shown[agent] = make(map[messages.EventNumber]client.Event)
 		}
@@ -246,8 +216,8 @@ func endedBy(e client.Event) []string {
 
 // String counts.
 func (b *book) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	commands, refused := 0, make(map[messages.Code]int)
 	for _, s := range b.sent {
 		if s.Command != "input" && s.Life > 0 {
@@ -263,8 +233,8 @@ func (b *book) String() string {
 
 // unended lists the inputs that are open, agent by agent.
 func (b *book) unended() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	byAgent := make(map[string][]string)
 	for _, s := range b.open {
 		byAgent[s.Agent] = append(byAgent[s.Agent], fmt.Sprintf("%s (%s, life %d)", s.ID, s.Policy, s.Life))

@@ -245,7 +245,7 @@ func (w *world) turnTo(generation int64) {
 // were acknowledged.
 func (p *publisher) run(one func(), every int) {
 	b, next := p.w.book, 0
-	for b.until(p.w.ctx, p.w.stopping, func() bool { return len(b.open) < maxOpen && (every == 1 || b.acks >= next) }) {
+	for b.Until(p.w.ctx, p.w.stopping, func() bool { return len(b.open) < maxOpen && (every == 1 || b.acks >= next) }) {
 		next = b.acked() + every
 		select {
 		case <-p.w.stopping:
@@ -257,8 +257,8 @@ func (p *publisher) run(one func(), every int) {
 }
 
 func (b *book) acked() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	return b.acks
 }
 
@@ -270,7 +270,7 @@ func (p *publisher) enter(command string) *sent {
 		n = p.random.IntN(cleared)
 	}
 	s := &sent{ID: fmt.Sprintf("%s-%d", p.name, p.number), Publisher: p.name, Number: p.number, Command: command, Agent: p.w.agent(n)}
-	p.w.book.write(func() { p.w.book.sent[s.ID] = s })
+	p.w.book.Write(func() { p.w.book.sent[s.ID] = s })
 	return s
 }
 
@@ -281,7 +281,7 @@ func (p *publisher) input() {
 		return
 	}
 	s := p.enter("input")
-	p.w.book.write(func() {
+	p.w.book.Write(func() {
 		s.Plan, s.Policy = drawPlan(p.random), p.policy()
 		if p.random.IntN(10) == 0 && !p.w.isCleared(s.Agent) {
 			s.Policy, s.Delay, s.At = messages.PolicyQueue, time.Second+time.Duration(p.random.IntN(2000))*time.Millisecond, time.Now()
@@ -312,21 +312,21 @@ func (p *publisher) policy() messages.Policy {
 func (p *publisher) again() {
 	s := p.past[p.random.IntN(len(p.past))]
 	prompt := p.random.IntN(2) == 0
-	p.w.book.mu.Lock()
+	p.w.book.Lock()
 	if !p.w.book.ended[s.ID] {
 		prompt = p.prompt
 	}
-	p.w.book.mu.Unlock()
+	p.w.book.Unlock()
 	if _, err := p.w.insist(func(d *door) error { return p.send(d, s, prompt) }); err != nil {
 		p.w.fault("%s, sent again, was refused: %v", s.ID, err)
 	}
-	p.w.book.write(func() { p.w.book.again++ })
+	p.w.book.Write(func() { p.w.book.again++ })
 }
 
 // settle writes down how it went.
 func (p *publisher) settle(s *sent, life int, err error) {
 	var refused *messages.Error
-	p.w.book.write(func() {
+	p.w.book.Write(func() {
 		switch {
 		case err == nil:
 			s.Life = life
@@ -396,7 +396,7 @@ func (p *publisher) command() {
 	case "abort":
 		c = messages.Abort{ID: s.ID, Reason: s.ID}
 	case "delete":
-		p.w.book.write(func() { s.Agent = p.w.book.child })
+		p.w.book.Write(func() { s.Agent = p.w.book.child })
 		c = messages.Delete{ID: s.ID, Reason: s.ID}
 	case "clear":
 		c = messages.Clear{ID: s.ID, Reason: s.ID}
@@ -416,15 +416,15 @@ func (p *publisher) command() {
 
 // newChild is the agent that a call brought to life last.
 func (b *book) newChild() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	return b.child
 }
 
 // anyOpen is an input of the agent that has not ended, or one that never was.
 func (b *book) anyOpen(agent string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	for _, s := range b.open {
 		if s.Agent == agent && s.Delay == 0 {
 			return s.ID

@@ -27,9 +27,9 @@ func (w *world) decide(doubts bool) {
 	b := w.book
 	settled := make(map[string]bool)
 	mine := func(c waitingCall) bool { return c.doubtful() == doubts }
-	for b.until(w.ctx, nil, func() bool { return slices.ContainsFunc(b.waiting, mine) }) {
+	for b.Until(w.ctx, nil, func() bool { return slices.ContainsFunc(b.waiting, mine) }) {
 		var c waitingCall
-		b.write(func() {
+		b.Write(func() {
 			i := slices.IndexFunc(b.waiting, mine)
 			c = b.waiting[i]
 			b.waiting = slices.Delete(b.waiting, i, i+1)
@@ -45,7 +45,7 @@ func (w *world) decide(doubts bool) {
 		if _, err = w.insist(func(d *door) error { return patient(d, c.Agent, verdict) }); err != nil {
 			continue
 		}
-		b.write(func() {
+		b.Write(func() {
 			b.decided = append(b.decided, decided{c.callOf, told, c.N})
 		})
 	}
@@ -98,9 +98,9 @@ func (w *world) fresh(wait messages.Wait, settled map[string]bool) bool {
 func (w *world) verdict(c waitingCall, r *rand.Rand) (messages.Command, string, error) {
 	id := fmt.Sprintf("person-%s-%d", c.callOf.Call, c.N)
 	if c.Type == "tool.unknown" {
-		w.book.mu.Lock()
+		w.book.Lock()
 		asked := field(w.book.calls[c.callOf])
-		w.book.mu.Unlock()
+		w.book.Unlock()
 		return w.lookUp(messages.Decide{ID: id, Call: c.callOf.Call}, c.Agent, c.Turn, asked, r)
 	}
 	call, of, hash, remember := c.callOf.Call, c.Turn, field(c.Event).ArgsHash, r.IntN(20) == 0

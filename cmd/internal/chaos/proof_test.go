@@ -62,18 +62,18 @@ func (w *world) gather(c *client.Client) (*evidence, error) {
 func (w *world) ended() {
 	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Second)
 	defer cancel()
-	w.book.until(ctx, nil, func() bool { return len(w.book.open) == 0 })
+	w.book.Until(ctx, nil, func() bool { return len(w.book.open) == 0 })
 }
 
 // read reads the logs of all agents and the dead letters of all tenants.
 func (w *world) read(c *client.Client) (*evidence, error) {
-	w.book.mu.Lock()
+	w.book.Lock()
 	e := &evidence{sent: maps.Clone(w.book.sent), shown: make(map[string]map[messages.EventNumber]client.Event),
 		logs: make(map[string][]client.Event), letters: make(map[string]messages.Code), decided: slices.Clone(w.book.decided), differ: slices.Clone(w.book.differ)}
 	for agent, shown := range w.book.shown {
 		e.shown[agent] = maps.Clone(shown)
 	}
-	w.book.mu.Unlock()
+	w.book.Unlock()
 	for _, s := range e.sent {
 		e.logs[s.Agent] = nil
 	}

@@ -18,8 +18,8 @@ import (
 
 // progress counts acknowledgements of inputs and events that readers were shown.
 func (b *book) progress() (acks, facts int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	return b.acks, b.facts
 }
 
@@ -108,9 +108,9 @@ func (c *cluster) table(logs map[string][]client.Event, until time.Time) string 
 			all += n
 		}
 	}
-	c.book.mu.Lock()
+	c.book.Lock()
 	sent, acks, again, open := maps.Clone(c.book.sent), c.book.acks, c.book.again, len(c.book.open)
-	c.book.mu.Unlock()
+	c.book.Unlock()
 	f := figure(logs, sent, until)
 	row("faults", all)
 	row("inputs acknowledged", fmt.Sprintf("%d, and %d once more", acks, again))
@@ -161,8 +161,8 @@ func repeated(by map[string]int) (n int) {
 
 // known are the events that readers were shown, by agent and in order.
 func (b *book) known() map[string][]client.Event {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	logs := make(map[string][]client.Event)
 	for agent, shown := range b.shown {
 		for _, n := range slices.Sorted(maps.Keys(shown)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 )
 
-// Fault is what befalls one append, or one call of the store beside the log.
+// Fault is what befalls one append.
 type Fault int
 
 // The faults.
@@ -26,17 +26,12 @@ const (
 	Timeout      // nothing is stored, the caller gets ErrLost after a lag
 	SlowLoseAck  // the frame is stored, the caller gets ErrLost after a lag
 	SlowDelivery // as Delay, but the caller gets ErrLost after a lag
-
-	Forget // every snapshot of the agent is gone, also the one being put
-	Stale  // the snapshot that is read is the one before the newest
-	Garble // the snapshot that is read has a flipped bit
 )
 
-// ErrLost is the error of an append or another call whose outcome a fault has made unknown.
+// ErrLost is the error of an append whose outcome a fault has made unknown.
 var ErrLost = errors.New("logtest: the answer was lost")
 
-// Faulty is a log whose appends meet faults, and the blobs and snapshots beside it. Make it
-// with [NewFaulty]. Safe for concurrent use.
+// Faulty is a log whose appends meet faults. Make it with [NewFaulty]. Safe for concurrent use.
 type Faulty struct {
 	of eventlog.Store
 	eventlog.Log
@@ -46,9 +41,6 @@ type Faulty struct {
 	mu   sync.Mutex
 	plan []Fault
 	late []func()
-
-	store  []Fault // for blobs and snapshots
-	before map[kept][2][]byte
 }
 
 // NewFaulty wraps a store so that its n-th append meets the n-th fault of the plan;
@@ -57,9 +49,11 @@ func NewFaulty(store eventlog.Store, plan ...Fault) *Faulty {
 	return &Faulty{of: store, Log: store.Log, plan: plan}
 }
 
-// Store returns the store whose calls meet faults.
+// Store returns the store with this log.
 func (f *Faulty) Store() eventlog.Store {
-	return eventlog.Store{Log: f, Blobs: faultyBlobs{f.of.Blobs, f}, Snapshots: faultySnapshots{f.of.Snapshots, f}, Definitions: f.of.Definitions}
+	store := f.of
+	store.Log = f
+	return store
 }
 
 // Plan gives n faults that depend on the seed alone, none of them slow.
@@ -76,11 +70,11 @@ func PlanOf(seed uint64, n int, of ...Fault) []Fault {
 	return plan
 }
 
-// Heal drops the rest of the plans. What is on its way arrives at the next append.
+// Heal drops the rest of the plan. What is on its way arrives at the next append.
 func (f *Faulty) Heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.plan, f.store = nil, nil
+	f.plan = nil
 }
 
 // Append appends as the next fault of the plan has it.

@@ -3,8 +3,6 @@ package logtest_test
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
-	"github.com/reprise-dev/reprise/messages"
 )
 
 // What each slow fault does, and what the end of the append's context does to it.
@@ -83,84 +80,5 @@ func wantStored(t *testing.T, log eventlog.Reader, e eventlog.Entry, want bool) 
 	tail, err := log.Head(t.Context(), e.Agent)
 	if err != nil || (tail.Frame == e.Frame.ID) != want {
 		t.Errorf("the log ends with %q (%v), stored should be %v", tail.Frame, err, want)
-	}
-}
-
-// What each fault of the store's plan does to a put and to a get.
-func TestStoreFaults(t *testing.T) {
-	a, ctx := logtest.Agent("ada"), t.Context()
-	for _, c := range []struct {
-		name  string
-		fault logtest.Fault
-		put   string // what a put of the new one leaves of the old
-		told  bool   // that it is stored
-		got   string // what a get of the newest of two gives; empty: none
-		err   bool   // a get fails
-	}{
-		{"pass", logtest.Pass, "new", true, "two", false},
-		{"lost request", logtest.LoseRequest, "old", false, "", true},
-		{"lost answer", logtest.LoseAck, "new", false, "", true},
-		{"delay", logtest.Delay, "old", false, "", true},
-		{"timeout", logtest.Timeout, "old", false, "", true},
-		{"slow loss of the answer", logtest.SlowLoseAck, "new", false, "", true},
-		{"slow request", logtest.SlowRequest, "new", true, "two", false},
-		{"slow answer", logtest.SlowAck, "new", true, "two", false},
-		{"double", logtest.Double, "new", true, "two", false},
-		{"forgotten", logtest.Forget, "", true, "", false},
-		{"stale", logtest.Stale, "new", true, "one", false},
-		{"garbled", logtest.Garble, "new", true, "tvo", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			log := logtest.NewFaulty(memlog.NewStore()).PlanStore(logtest.Pass, c.fault).Store()
-			if err := log.PutSnapshot(ctx, a, "state", []byte("old")); err != nil {
-				t.Fatal(err)
-			}
-			if err := log.PutSnapshot(ctx, a, "state", []byte("new")); (err == nil) != c.told || err != nil && !errors.Is(err, logtest.ErrLost) {
-				t.Errorf("put: %v", err)
-			}
-			if got, err := log.Snapshot(ctx, a, "state"); err != nil || string(got) != c.put {
-				t.Errorf("the put left %q, %v; want %q", got, err, c.put)
-			}
-
-			log = logtest.NewFaulty(memlog.NewStore()).PlanStore(logtest.Pass, logtest.Double, c.fault).Store()
-			for _, snapshot := range []string{"one", "two"} {
-				if err := log.PutSnapshot(ctx, a, "state", []byte(snapshot)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got, err := log.Snapshot(ctx, a, "state"); (err != nil) != c.err || string(got) != c.got {
-				t.Errorf("got %q, %v; want %q", got, err, c.got)
-			}
-			if b, err := log.PutBlob(ctx, a, strings.NewReader("blob")); err != nil || b.Size != 4 {
-				t.Errorf("behind the plan: %+v, %v", b, err)
-			}
-		})
-	}
-}
-
-// A blob whose answer is lost is stored; a get that meets a fault fails, and the
-// blob is there the next time.
-func TestStoreFaultsOfBlobs(t *testing.T) {
-	a, ctx := logtest.Agent("ada"), t.Context()
-	store := memlog.NewStore()
-	log := logtest.NewFaulty(store).PlanStore(logtest.LoseRequest, logtest.LoseAck, logtest.LoseAck, logtest.Forget).Store()
-	want := messages.Blob{SHA256: messages.DigestOf([]byte("blob")), Size: 4}
-	for _, stored := range []bool{false, true} {
-		if _, err := log.PutBlob(ctx, a, strings.NewReader("blob")); !errors.Is(err, logtest.ErrLost) {
-			t.Errorf("put: %v", err)
-		}
-		if r, err := store.Blob(ctx, a, want); (err == nil) != stored {
-			t.Errorf("stored: %v, %v", r, err)
-		}
-	}
-	if _, err := log.Blob(ctx, a, want); !errors.Is(err, logtest.ErrLost) {
-		t.Errorf("get: %v", err)
-	}
-	r, err := log.Blob(ctx, a, want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(r); err != nil || string(got) != "blob" {
-		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -1,11 +1,10 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
@@ -48,7 +47,7 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *
 	case err != nil:
 		return b.notNow(d, t, messages.AsError(err))
 	case answer.Err != nil && unheard(d.Command, answer.Err):
-		b.ack(msg.place)
+		b.settle(msg.place, acknowledged)
 		return outcome{did: settled}
 	case answer.Err != nil:
 		if why := b.final(d, t, answer.Err); why != nil {
@@ -59,7 +58,7 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *
 	if _, isInput := d.Command.(messages.Input); reply != "" && (!isInput || answer.Duplicate) {
 		b.cfg.Told(reply, a, answer)
 	}
-	b.ack(msg.place)
+	b.settle(msg.place, acknowledged)
 	what := outcome{did: settled, again: answer.Duplicate}
 	if deletes {
 		what.did = deleted
@@ -96,10 +95,10 @@ func (b *Inbox) final(d *actors.Deliver, t *trial, why *messages.Error) *message
 	return why
 }
 
-// notNow says that a message must be given again, and tells of it now and then.
+// notNow has a message given again, and logs that now and then.
 func (b *Inbox) notNow(d *actors.Deliver, t *trial, why *messages.Error) outcome {
-	if t.tries++; t.tries%20 == 0 {
-		b.cfg.Logger.Warn("an input waits for its agent", b.about(d.Agent), "id", d.Cause.ID, "tries", t.tries, "error", why)
+	if t.tries%20 == 19 {
+		b.cfg.Logger.Warn("an input waits for its agent", b.about(d.Agent), "id", d.Cause.ID, "tries", t.tries+1, "error", why)
 	}
 	return outcome{did: again, why: why}
 }
@@ -114,30 +113,30 @@ const (
 	longestPause   = 2 * time.Second
 	firstFailed    = 250 * time.Millisecond
 	longestFailed  = 15 * time.Second
-	// Those that are held are given again after heldFor, and together one each
-	// heldEach at most.
-	heldFor  = 2 * time.Second
-	heldEach = 10 * time.Millisecond
 )
 
-// next is how long to wait before the message is given again: ever longer behind a
-// failure of the agent itself, a little behind what only kept it from its agent.
-func (t *trial) next(what outcome) time.Duration {
-	if what.why.Code == messages.Internal && t.failures > 0 {
-		return min(firstFailed<<min(t.failures-1, 16), longestFailed)
+// trial is what has become of a queue's first message so far.
+type trial struct {
+	tries    int
+	failures int // of the agent itself
+}
+
+// pause returns how long to wait before the message is given again: longer each time, and
+// much longer behind a failure of the agent itself or for a kind that is not defined here.
+func (t *trial) pause(long bool) time.Duration {
+	first, most := firstPause, longestPause
+	if long {
+		first, most = firstFailed, longestFailed
 	}
-	if t.pause == nil {
-		t.pause = backoff.NewExponentialBackOff()
-		t.pause.InitialInterval, t.pause.MaxInterval = firstPause, longestPause
-	}
-	return t.pause.NextBackOff()
+	t.tries++
+	return min(first<<min(t.tries-1, 16), most)
 }
 
 // parse reads a message as a command with an id, and checks its reply subject.
 func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, reply string, err error) {
 	family, _, err := b.cfg.Subjects.ParseInbox(msg.subject)
 	if err != nil {
-		return nil, "", err
+		return nil, "", b.stray(msg.subject, err)
 	}
 	header := msg.header.Get
 	reply = header(messages.HeaderReply)
@@ -154,7 +153,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 		if err := b.cfg.Subjects.AllowNamedReply(a.Tenant, in.Reply); err != nil {
 			return nil, "", err
 		}
-		in.ID = or(in.ID, msg.id)
+		in.ID = cmp.Or(in.ID, msg.id)
 		d.Command, reply = in, in.Reply
 	case "ctl", "peer":
 		parse := messages.ParseCommand
@@ -165,7 +164,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 		if err != nil {
 			return nil, reply, err
 		}
-		d.Command, d.Cause.Reason = messages.WithID(c, or(messages.IDOf(c), msg.id)), messages.ReasonOf(c)
+		d.Command, d.Cause.Reason = messages.WithID(c, cmp.Or(messages.IDOf(c), msg.id)), messages.ReasonOf(c)
 		if family == "peer" {
 			d.Cause = d.Cause.From(messages.DecidedBy(c))
 		}
@@ -177,24 +176,29 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 	return d, reply, nil
 }
 
-func or(a, b string) string {
-	if a != "" {
-		return a
+// stray returns why a message is refused that is not stored for a partition, and why for
+// one that is.
+func (b *Inbox) stray(subject string, why error) error {
+	if strings.Contains(subject, ".inq.") {
+		return why
 	}
-	return b
+	if _, _, why := b.cfg.Subjects.ParseAgent(subject); why != nil {
+		return why
+	}
+	return messages.Refuse(messages.BadAddress, "subject %q was not taken by any partition", subject)
 }
 
-// refuse keeps a dead letter, and tells the sender, if it said where: until the message
+// refuse keeps a dead letter, and answers the sender, if it said where: until the message
 // is out of the queue another owner may be given it, and obey it.
 func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg *message, reply string, why *messages.Error) outcome {
 	if b.deadLetter(ctx, msg, a, why) != nil {
 		return outcome{did: left}
 	}
 	if reply == "" {
-		b.term(msg.place, why.Message)
+		b.settle(msg.place, terminated(why))
 		return outcome{did: refused, why: why}
 	}
-	if b.end(ctx, msg, why.Message) != nil {
+	if b.end(ctx, msg, terminated(why)) != nil {
 		return outcome{did: left}
 	}
 	b.cfg.Told(reply, a, messages.Answer{Err: why})

@@ -58,13 +58,13 @@ func (b *Inbox) Backlogs(ctx context.Context) (list [messages.Partitions]Backlog
 func (b *Inbox) consumers(ctx context.Context) (list [messages.Partitions]*jetstream.ConsumerInfo, err error) {
 	index := make(map[string]int, messages.Partitions)
 	for p := range messages.Partitions {
-		name, _ := parts(consumerOf(messages.Partition(p), 0))
+		name, _ := split(consumerOf(messages.Partition(p), 0))
 		index[name] = p
 	}
-	var newest [messages.Partitions]uint64
+	var newest [messages.Partitions]messages.Epoch
 	lister := b.stream.ListConsumers(ctx)
 	for info := range lister.Info() {
-		of, epoch := parts(info.Name)
+		of, epoch := split(info.Name)
 		if p, ours := index[of]; ours && epoch >= newest[p] {
 			list[p], newest[p] = info, epoch
 		}

@@ -1,30 +1,33 @@
 // Package inbox brings in what was published to the input and command
-// subjects: one consumer for each partition, pulled by the partition's owner.
+// subjects: one consumer for each partition, which the partition's owner reads.
 //
 // # Guarantees
 //
 //   - A message is acknowledged after its append, or after its dead letter is
 //     stored, and on no other path.
-//   - A sender is told of a refusal, at most once, when no other owner can be given the
-//     message any more: what was told to be refused is not obeyed. Where an owner dies in
-//     between nobody tells, and the dead letter is there.
+//   - The sender of a refused message is answered, at most once, when no other owner
+//     can be given the message any more: what was refused to its sender is not obeyed.
+//     Where an owner dies in between no answer is sent, and the dead letter is there.
 //   - The messages of one agent are given to it one by one, in the order in
 //     which the stream stored them; a passing failure holds them, it does not
-//     reorder them. What other agents tell it is in order among itself, by what it
+//     reorder them. What other agents send it is in order among itself, by what it
 //     is: tasks, what takes them back, what becomes of them, decisions.
 //   - An input without an id gets one from its place in the stream, so that a
 //     redelivery is the same input.
 //   - What was published before a delete is settled before it and does not come
 //     again after it, even if its acknowledgement was lost.
-//   - A new owner makes the consumer anew: what was not acknowledged comes
+//   - A new owner replaces the consumer: what was not acknowledged comes
 //     again, in order, at once. Its epoch must be above [Inbox.Newest]: one that
 //     finds a later owner's consumer takes nothing.
+//   - Nothing that a message says, in its headers or its body, is taken for the
+//     server's word about a consumer.
 package inbox
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -41,10 +44,10 @@ type Config struct {
 	// Deliver gives a command to its agent and waits for the answer. An error
 	// means that there was none: the same command is delivered again.
 	Deliver func(context.Context, *actors.Deliver) (messages.Answer, error)
-	// Serves says whether a kind of agent is defined on this node; what is for other
+	// Serves reports whether a kind of agent is defined on this node; what is for other
 	// kinds is tried less often. Nil: every kind is.
 	Serves func(kind string) bool
-	// KnownElsewhere says whether a kind that is not defined here is defined on
+	// KnownElsewhere reports whether a kind that is not defined here is defined on
 	// another node, or may be soon: what is for it is held, and no dead letter. It
 	// must not block. Nil: none is.
 	KnownElsewhere func(kind string) bool
@@ -53,14 +56,13 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Inbox pulls the inputs of the partitions it is told to. Safe for concurrent use.
+// Inbox brings in the inputs of the partitions that it is asked to. Safe for concurrent use.
 type Inbox struct {
 	cfg    Config
 	js     jetstream.JetStream
 	name   string // of the stream
 	stream jetstream.Stream
-	pulled pulled
-	seen   seen
+	parts  [messages.Partitions]part
 	// failures is how often an agent may fail at a message.
 	failures int
 }
@@ -76,79 +78,65 @@ func Open(ctx context.Context, cfg Config) (*Inbox, error) {
 	return b, err
 }
 
-// Newest is the highest epoch under which an owner of the partition has pulled, as
+// Newest returns the highest epoch under which an owner of the partition has pulled, as
 // far as its consumer is still there; 0: none is. Pull needs a higher one.
-func (b *Inbox) Newest(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
-	names := b.stream.ConsumerNames(ctx)
-	ours, _ := parts(consumerOf(p, 0))
-	var newest uint64
-	var found []string
-	for n := range names.Name() {
-		if of, epoch := parts(n); of == ours {
-			newest, found = max(newest, epoch), append(found, n)
-		}
+func (b *Inbox) Newest(ctx context.Context, p messages.Partition) (newest messages.Epoch, err error) {
+	partition, _ := split(consumerOf(p, 0))
+	names, err := made(ctx, b.stream, partition)
+	for _, name := range names {
+		_, epoch := split(name)
+		newest = max(newest, epoch)
 	}
-	b.seen.put(ours, found)
-	err := names.Err()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = nil // nor are its consumers there
 	}
-	return messages.Epoch(newest), err
+	return newest, err
 }
 
 // Pull begins to bring in the inputs of partition p under epoch. The function
-// it returns stops that and waits until nothing is under way; what agents look at
-// has a moment to be settled.
+// it returns stops that and waits until nothing is under way; what agents have been
+// given has a moment to be settled.
 //
 // The epoch is part of the consumer's name: an owner that was cut off and comes
 // back asks a consumer that is gone, and takes nothing from its successor's.
 func (b *Inbox) Pull(p messages.Partition, epoch messages.Epoch) (stop func()) {
-	pulling := b.pulled.of(p)
-	pulling.by(epoch, nil)
-	end := b.start(consumerOf(p, epoch), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, s *source) error {
-		l := b.lanes(context.WithoutCancel(ctx), pulling, readAgain(s.stream, s.origins))
-		pulling.by(epoch, l)
-		defer pulling.lose(ctx)
-		defer pulling.by(epoch, nil)
-		defer l.end()
-		s.resumed = l.resumed
-		go l.askPending(ctx, s.consumer)
-		for {
-			msg, err := s.next(ctx)
-			if err != nil {
-				return err
-			}
-			pulling.pending.Store(s.pending)
-			l.take(msg)
-		}
-	})
+	of := &b.parts[p]
+	of.epoch.Store(uint64(epoch))
+	end := b.start(consumerOf(p, epoch), of, of.queues.Store, b.cfg.Subjects.InboxOf(p))
 	return func() {
 		end()
-		pulling.by(0, nil)
+		of.epoch.Store(0)
 	}
 }
 
-// strayPartition is whose dead letters those of no partition are counted with.
-const strayPartition messages.Partition = 0
-
 // PullStray begins to dead-letter what the partitions do not take, such as a
-// subject without a tenant. One node in a cluster does so.
+// subject without a tenant. One node in a cluster does so. Partition 0 counts the dead letters.
 func (b *Inbox) PullStray() (stop func()) {
-	filters := []string{b.cfg.Subjects.Any("in"), b.cfg.Subjects.Any("ctl")}
-	return b.start(stray, filters, func(ctx context.Context, s *source) error {
-		for {
-			msg, err := s.next(ctx)
-			if err != nil {
-				return err
-			}
-			_, _, why := b.cfg.Subjects.ParseAgent(msg.subject)
-			if why == nil {
-				why = messages.Refuse(messages.BadAddress, "subject %q was not taken by any partition", msg.subject)
-			}
-			if b.refuse(ctx, messages.AgentID{}, msg, "", messages.AsError(why)).did == left {
-				return ctx.Err()
-			}
-			b.pulled.of(strayPartition).letters.Add(1)
+	return b.start(stray, &b.parts[0], func(*queues) {}, b.cfg.Subjects.Any("in"), b.cfg.Subjects.Any("ctl"))
+}
+
+// part is a partition as far as this node has pulled it: its counters, and what there is
+// now. Without a consumer queues is nil and pending 0.
+type part struct {
+	epoch                                  atomic.Uint64
+	queues                                 atomic.Pointer[queues]
+	applied, again, letters, lost, pending atomic.Uint64
+}
+
+// count counts what has become of a message.
+func (p *part) count(what outcome) {
+	switch what.did {
+	case settled, deleted:
+		p.applied.Add(1)
+		if what.again {
+			p.again.Add(1)
 		}
-	})
+	case refused:
+		p.letters.Add(1)
+	}
+}
+
+// about returns what a log line about an agent carries.
+func (b *Inbox) about(a messages.AgentID) slog.Attr {
+	return a.LogAttr(messages.Epoch(b.parts[a.Partition()].epoch.Load()))
 }

@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -216,37 +215,24 @@ func TestNothingComesAgainAfterADelete(t *testing.T) { // A108
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := pull(at.conn, consumer.CachedInfo().Stream, consumer.CachedInfo().Name, nil, func() error { return nil })
+	batch, err := consumer.Fetch(3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { from.stop() }()
-	for {
-		msg, err := from.next(at.ctx)
-		for errors.Is(err, errSilent) && at.ctx.Err() == nil { // the machine stood still
-			from.stop()
-			if from, err = pull(at.conn, consumer.CachedInfo().Stream, consumer.CachedInfo().Name, nil, func() error { return nil }); err == nil {
-				msg, err = from.next(at.ctx)
-			}
+	for raw := range batch.Messages() {
+		if meta, err := raw.Metadata(); err != nil || meta.Sequence.Stream != last.Sequence {
+			continue
 		}
+		m, _, err := source{stream, natslog.Origins{{}}}.message(&nats.Msg{Subject: raw.Subject(), Reply: raw.Reply(), Data: raw.Data(), Sub: new(nats.Subscription)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		meta, err := msg.Metadata()
-		if err != nil {
-			t.Fatal(err)
+		if what := b.apply(at.ctx, a, m, &trial{}); what.did != deleted || stored != 2 {
+			t.Errorf("became %+v, with %d messages stored when the agent was given the delete, want it and another agent's", what, stored)
 		}
-		if meta.Sequence.Stream == last.Sequence {
-			m, _, err := read(msg, natslog.Origins{{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if what := b.apply(at.ctx, a, m, &trial{}); what.did != deleted || stored != 2 {
-				t.Errorf("became %+v, with %d messages stored when the agent was told, want the delete and another agent's", what, stored)
-			}
-			return
-		}
+		return
 	}
+	t.Fatalf("the delete did not come: %v", batch.Error())
 }
 
 // An agent that is being deleted takes no input until its child has said that it

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -19,12 +17,12 @@ import (
 // it be taken out of the queue. The error is ctx's: the next owner sees the message again.
 func (b *Inbox) deadLetter(ctx context.Context, msg *message, a messages.AgentID, why *messages.Error) error {
 	letter := b.letter(msg, a, why)
-	pause := backoff.NewExponentialBackOff()
-	pause.MaxInterval = longestPause
-	_, err := backoff.Retry(ctx, func() (*jetstream.PubAck, error) { return b.js.PublishMsg(ctx, letter) },
-		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-			b.cfg.Logger.Warn("a dead letter cannot be stored; it is tried again", b.about(a), "subject", letter.Subject, "error", err)
-		}))
+	err := persist(ctx, func() error {
+		_, err := b.js.PublishMsg(ctx, letter)
+		return err
+	}, func(err error, _ time.Duration) {
+		b.cfg.Logger.Warn("a dead letter cannot be stored; it is tried again", b.about(a), "subject", letter.Subject, "error", err)
+	})
 	if err != nil {
 		return err
 	}

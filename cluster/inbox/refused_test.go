@@ -38,7 +38,7 @@ func TestEndedAndStillThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	msg := &message{place: place{seq: refused.Sequence - 1, settle: "settle.this"}, subject: refused.Subject}
-	if err := b.end(at.ctx, msg, "no"); err != nil {
+	if err := b.end(at.ctx, msg, terminated(messages.Refuse(messages.Conflict, "no"))); err != nil {
 		t.Fatal(err)
 	}
 	for seq, is := range map[uint64]bool{msg.seq - 1: true, msg.seq: false, msg.seq + 1: true} {
@@ -99,14 +99,14 @@ func TestIDsOfDeliveries(t *testing.T) { // A106
 	delivered := func(times int, stored time.Time) *message {
 		t.Helper()
 		settle := fmt.Sprintf("$JS.ACK.REPRISE_IN.consumer.%d.%d.1.%d.0", times, raw.Sequence, stored.UnixNano())
-		msg, _, err := read(&nats.Msg{Subject: raw.Subject, Reply: settle, Data: raw.Data, Sub: new(nats.Subscription)}, origins)
+		msg, _, err := source{b.stream, origins}.message(&nats.Msg{Subject: raw.Subject, Reply: settle, Data: raw.Data, Sub: new(nats.Subscription)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return msg
 	}
 	first := delivered(1, raw.Time)
-	again, err := readAgain(b.stream, origins)(at.ctx, item{place: first.place})
+	again, err := source{b.stream, origins}.again(at.ctx, first.place)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,61 +20,42 @@ type Backlog struct {
 	Oldest time.Time
 }
 
-// lookAtOnce bounds how many requests Backlogs has under way.
-const lookAtOnce = 8
-
-// Backlogs looks up what waits, by partition, whoever owns it. It asks the server
+// Backlogs looks up what waits, by partition, whichever node owns it. It asks the server
 // once for all partitions, and once more for each in which something waits.
 func (b *Inbox) Backlogs(ctx context.Context) (list [messages.Partitions]Backlog, err error) {
 	pulled, err := b.consumers(ctx)
 	if err != nil {
-		return list, err
+		return list, fmt.Errorf("list the consumers of stream %s: %w", b.name, err)
 	}
-	errs := make([]error, messages.Partitions)
-	limit := make(chan struct{}, lookAtOnce)
-	var wg sync.WaitGroup
-	for p := range messages.Partitions {
-		consumer := pulled[p]
+	var errs []error
+	for p, consumer := range pulled {
 		if consumer != nil {
 			list[p].InHand = uint64(max(consumer.NumAckPending, 0))
 			list[p].Waiting = consumer.NumPending + list[p].InHand
-			if list[p].Waiting == 0 {
-				continue
-			}
 		}
-		limit <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-limit }()
-			errs[p] = b.look(ctx, messages.Partition(p), consumer != nil, &list[p])
-		})
+		if consumer == nil || list[p].Waiting > 0 {
+			errs = append(errs, b.look(ctx, messages.Partition(p), consumer != nil, &list[p]))
+		}
 	}
-	wg.Wait()
 	return list, errors.Join(errs...)
 }
 
-// consumers are the owners' consumers by partition, the newest of each; nil where
-// nobody pulls.
+// consumers returns the owners' consumers by partition, the newest of each; nil where
+// there is none.
 func (b *Inbox) consumers(ctx context.Context) (list [messages.Partitions]*jetstream.ConsumerInfo, err error) {
-	index := make(map[string]int, messages.Partitions)
-	for p := range messages.Partitions {
-		name, _ := split(consumerOf(messages.Partition(p), 0))
-		index[name] = p
-	}
 	var newest [messages.Partitions]messages.Epoch
 	lister := b.stream.ListConsumers(ctx)
 	for info := range lister.Info() {
-		of, epoch := split(info.Name)
-		if p, ours := index[of]; ours && epoch >= newest[p] {
+		var p messages.Partition
+		var epoch messages.Epoch
+		if n, _ := fmt.Sscanf(info.Name, "p%d-e%d", &p, &epoch); n == 2 && p < messages.Partitions && epoch >= newest[p] {
 			list[p], newest[p] = info, epoch
 		}
 	}
-	if err := lister.Err(); err != nil {
-		return list, fmt.Errorf("list the consumers of stream %s: %w", b.name, err)
-	}
-	return list, nil
+	return list, lister.Err()
 }
 
-// look finds the oldest message of a partition, and counts them if nobody pulls.
+// look finds the oldest message of a partition, and counts them if it has no consumer.
 func (b *Inbox) look(ctx context.Context, p messages.Partition, counted bool, to *Backlog) error {
 	filter := b.cfg.Subjects.InboxOf(p)
 	if !counted {

@@ -28,11 +28,19 @@ func (b *Inbox) settle(at place, how []byte) {
 }
 
 // end takes a message that is a dead letter out of the queue, and returns when no other
-// owner can be given it. After an error, which is ctx's, or says that the connection is
-// closed, one may be.
+// owner can be given it: it is out of the stream, and our consumer answers after that, so the
+// next owner's is made later. A confirmed end alone is not enough: a stream with copies removes
+// the message after it confirms, and may lose that with its leader. What is before the message on
+// its subject is settled. After an error, which is ctx's, or says that the connection is closed,
+// another owner may be given it.
 func (b *Inbox) end(ctx context.Context, msg *message, how []byte) error {
 	return persist(ctx, func() error {
-		err := b.tryEnd(ctx, msg, how)
+		err := b.purge(ctx, msg.subject, msg.seq+1)
+		if err == nil {
+			ctx, cancel := context.WithTimeout(ctx, insistEach)
+			defer cancel()
+			_, err = b.cfg.Conn.RequestWithContext(ctx, msg.settle, how)
+		}
 		if errors.Is(err, nats.ErrConnectionClosed) {
 			err = backoff.Permanent(err)
 		}
@@ -40,33 +48,6 @@ func (b *Inbox) end(ctx context.Context, msg *message, how []byte) error {
 	}, func(err error, _ time.Duration) {
 		b.cfg.Logger.Warn("a dead letter was stored but its message is not known to be removed; it is tried again", "sequence", msg.seq, "error", err)
 	})
-}
-
-// tryEnd is one attempt. A stream with copies removes a message only after its consumer
-// has said that it has ended, and may lose that with its leader; so it is looked for, and
-// removed. That our consumer is there even then says that the next owner's is made later.
-// What is before the message on its subject is settled.
-func (b *Inbox) tryEnd(ctx context.Context, msg *message, terminated []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, 4*insistEach)
-	defer cancel()
-	tell := func() error {
-		ctx, cancel := context.WithTimeout(ctx, insistEach)
-		defer cancel()
-		_, err := b.cfg.Conn.RequestWithContext(ctx, msg.settle, terminated)
-		return err
-	}
-	if err := tell(); err != nil {
-		return err
-	}
-	switch _, err := b.stream.GetMsg(ctx, msg.seq); {
-	case err == nil:
-		if err := b.stream.Purge(ctx, jetstream.WithPurgeSubject(msg.subject), jetstream.WithPurgeSequence(msg.seq+1)); err != nil {
-			return err
-		}
-	case !errors.Is(err, jetstream.ErrMsgNotFound):
-		return err
-	}
-	return tell()
 }
 
 // forget removes what was published to an agent before the delete with sequence

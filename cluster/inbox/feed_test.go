@@ -150,7 +150,7 @@ func TestLargeMessages(t *testing.T) { // A7
 }
 
 // Why no consumer of the library reads inputs: a header that a publisher sets ends it. Where
-// this fails, the library tells a message from the server's word, and feed may go.
+// this fails, the library no longer goes by headers, and feed may go.
 func TestLibraryGoesByHeaders(t *testing.T) {
 	at := install(t)
 	for kind, first := range map[string]*nats.Msg{

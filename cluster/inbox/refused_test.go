@@ -54,7 +54,7 @@ func TestEndedAndStillThere(t *testing.T) {
 	}
 }
 
-// The consumer of what no partition takes is lost in the middle: it is made anew, and all
+// The consumer of what no partition takes is lost in the middle: it is replaced, and all
 // is kept as dead letters.
 func TestStraysOverALostConsumer(t *testing.T) { // A102
 	at := install(t)

@@ -41,6 +41,9 @@ func TestRequestsWhileTheServerIsAway(t *testing.T) { // A30
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := newest(t.Context(), "S"); err != nil { // it subscribes to its answer, and that is kept
+		t.Fatal(err)
+	}
 	subscribed := nc.NumSubscriptions()
 	if err := srv.Shutdown(); err != nil {
 		t.Fatal(err)

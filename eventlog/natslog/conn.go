@@ -20,13 +20,15 @@ type conn struct {
 	nc *nats.Conn
 	js jetstream.JetStream
 
+	slots chan *slot // that no request uses
+
 	mu     sync.Mutex
 	asking map[string]*asking
 }
 
 func newConn(nc *nats.Conn) (*conn, error) {
 	js, err := jetstream.New(nc)
-	return &conn{nc: nc, js: js, asking: make(map[string]*asking)}, err
+	return &conn{nc: nc, js: js, slots: make(chan *slot, slotsKept), asking: make(map[string]*asking)}, err
 }
 
 // breaks returns how often the connection has been made again.
@@ -46,56 +48,24 @@ const (
 	errNoResponders = unavailable("no stream answers for this subject: JetStream is starting, electing a leader or gone")
 )
 
-// request publishes m and waits for the answer, until ctx ends or
-// answers.Wait is over.
-func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	return c.requestWithin(ctx, m, answers.Wait)
-}
-
-// requestWithin is request with a patience of its own.
-func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duration) (answer *nats.Msg, err error) {
-	err = c.within(ctx, wait, func(ctx context.Context) error {
-		answer, err = c.nc.RequestMsgWithContext(ctx, m)
-		return err
-	})
-	return answer, err
-}
-
-// publish sends m to its stream and returns the sequence it was stored at.
-func (c *conn) publish(ctx context.Context, m *nats.Msg) (seq uint64, err error) {
-	err = c.within(ctx, answers.Wait, func(ctx context.Context) error {
-		ack, err := c.js.PublishMsg(ctx, m, once...)
-		if err == nil {
-			seq = ack.Sequence
-		}
-		return err
-	})
-	return seq, err
-}
-
-// once has the library publish once: what follows is the caller's decision.
-var once = []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
-
-// within asks the server and waits for the answer, until ctx ends or wait is over, or, where that
-// is long, the connection breaks: the answer may be lost then, and asking again does no harm. A
-// request that cannot be sent is not made: the library (nats.go 1.55) keeps it for an answer for ever.
+// within has the library ask the server, until ctx ends, wait is over or the connection breaks: the
+// answer may be lost then, and asking again does no harm. A request that cannot be sent is not made:
+// the library (nats.go 1.55) keeps it for an answer for ever.
 func (c *conn) within(ctx context.Context, wait time.Duration, ask func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	if wait > answers.Wait {
-		broken := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-		defer c.nc.RemoveStatusListener(broken)
-		go func() {
-			select {
-			case <-broken:
-				cancel()
-			case <-within.Done():
-			}
-		}()
-	}
+	broken := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer c.nc.RemoveStatusListener(broken)
+	go func() {
+		select {
+		case <-broken:
+			cancel()
+		case <-within.Done():
+		}
+	}()
 	if c.nc.IsReconnecting() {
 		return errUnsent
 	}
@@ -105,7 +75,7 @@ func (c *conn) within(ctx context.Context, wait time.Duration, ask func(context.
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, nats.ErrDisconnected):
 		return errBroken
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: waited %v", errNoAnswer, wait)
@@ -113,8 +83,6 @@ func (c *conn) within(ctx context.Context, wait time.Duration, ask func(context.
 		return errUnsent
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
 		return errNoResponders
-	case errors.Is(err, nats.ErrDisconnected):
-		return errBroken
 	}
 	return err
 }

@@ -29,10 +29,9 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	if err == nil {
 		entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
 		entry.Summary.Replies = len(owed)+len(a.replies.Streams) > 0
-		tail, err = eventlog.Commit(a.ctx, a.rt.store, entry, stalls(func(err error) {
-			a.stalled(sender, err)
-			sender = nil
-		}))
+		appending := stalling{a, sender, time.Now().Add(stallAfter)}
+		tail, err = eventlog.Commit(a.ctx, a.rt.store.Log, entry, appending.tried)
+		sender = appending.sender
 		a.backlog.stall(nil)
 	}
 	if err != nil {
@@ -60,15 +59,19 @@ func nextFrame(tail eventlog.Position, epoch messages.Epoch, cause messages.Caus
 // the reason.
 const stallAfter = 3 * time.Second
 
-// stalls returns what calls report when an append has been tried again for a while, and now and
-// then from there on.
-func stalls(report func(error)) func(error) {
-	next := time.Now().Add(stallAfter)
-	return func(err error) {
-		if time.Now().After(next) {
-			next = time.Now().Add(10 * stallAfter)
-			report(err)
-		}
+// stalling is an append that may take too long.
+type stalling struct {
+	a      *agent
+	sender *actor.PID // awaits its answer; nil: no one does, or it was refused
+	next   time.Time  // when it is reported
+}
+
+// tried reports an append that has been tried again for a while, and now and then from there on.
+func (s *stalling) tried(err error) {
+	if time.Now().After(s.next) {
+		s.next = time.Now().Add(10 * stallAfter)
+		s.a.stalled(s.sender, err)
+		s.sender = nil
 	}
 }
 

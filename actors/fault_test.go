@@ -11,7 +11,7 @@ import (
 type fault struct{ Name, Func, Old, New string }
 
 // committing is the statement that appends a frame.
-const committing = `tail, err = eventlog.Commit(a.ctx, a.rt.store, entry, stalls(func(err error) { a.stalled(sender, err); sender = nil }))`
+const committing = `tail, err = eventlog.Commit(a.ctx, a.rt.store.Log, entry, appending.tried)`
 
 // faults are mistakes in the actor that the simulation must find. Faults of the state machine
 // inside it are in the table of package turn.
@@ -28,7 +28,7 @@ var faults = []fault{
 				tail, err = a.rt.store.Append(a.ctx, entry)
 			}`},
 	{"take an unknown outcome for a stored frame", "(*agent).commit",
-		committing, `_ = stalls
+		committing, `_ = appending.tried
 			if tail, err = a.rt.store.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
 				tail, err = entry.Position(entry.Expect.Seq+1), nil
 			}`},

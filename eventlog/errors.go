@@ -112,6 +112,12 @@ func Commit(ctx context.Context, log Appender, e Entry, waits ...func(error)) (P
 	if err == nil || final(err) {
 		return at, err
 	}
+	return again(ctx, log, e, waits)
+}
+
+// again is Commit when the first append is not resolved. It is no part of it, for nothing of what it
+// takes is needed while the log answers.
+func again(ctx context.Context, log Appender, e Entry, waits []func(error)) (Position, error) {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 20*time.Millisecond, time.Second
 	return backoff.Retry(ctx, func() (Position, error) {

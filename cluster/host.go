@@ -157,13 +157,18 @@ func (h *host) ask(ctx context.Context, a messages.AgentID, m any) (messages.Ans
 
 // wait waits for an agent's answer, until the partition is gone.
 func (at *hosted) wait(ctx context.Context, a messages.AgentID, came <-chan any) (messages.Answer, error) {
-	within, cancel := context.WithTimeout(ctx, unanswered)
-	defer cancel()
+	within := time.NewTimer(unanswered)
+	defer within.Stop()
+	refuse := func(why error) (messages.Answer, error) {
+		return messages.Answer{}, messages.Refuse(messages.Unavailable, "agent %s did not answer (%v): try again with the same id", a, why)
+	}
 	var m any
 	select {
 	case m = <-came:
-	case <-within.Done():
-		return messages.Answer{}, messages.Refuse(messages.Unavailable, "agent %s did not answer (%v): try again with the same id", a, within.Err())
+	case <-ctx.Done():
+		return refuse(ctx.Err())
+	case <-within.C:
+		return refuse(context.DeadlineExceeded)
 	case <-at.gone:
 		select {
 		case m = <-came: // just before the end

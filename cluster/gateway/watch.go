@@ -89,7 +89,7 @@ func (w *watcher) read(ctx context.Context) iter.Seq2[eventlog.Recorded, error] 
 		return w.log.Read(ctx, w.agent, eventlog.From(w.next))
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
-		for rec, err := range w.log.Read(ctx, w.agent, eventlog.Behind(w.after)) {
+		for rec, err := range w.log.Read(ctx, w.agent, eventlog.Range{After: w.after, Seen: true}) {
 			if errors.Is(err, eventlog.ErrElsewhere) { // the agent was deleted since
 				w.log.Read(ctx, w.agent, eventlog.From(w.next))(yield)
 				return

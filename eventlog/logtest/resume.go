@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -50,6 +51,27 @@ var resuming = map[string]func(*testing.T, Opened){
 			}
 		}
 		wantElsewhere(t, o.Log, a, other[1])
+	},
+	"reading on from what was seen": func(t *testing.T, o Opened) {
+		a := Agent("ada")
+		tails := grow(t, o.Log, a, eventlog.Position{}, 6)
+		for n, tail := range tails {
+			got, err := tailsOf(o.Log.Read(context.Background(), a, eventlog.Range{After: tail, Seen: true}))
+			if err != nil || !slices.Equal(got, tails[n+1:]) {
+				t.Errorf("behind frame %d: %v, %v; want %v", n+1, got, err, tails[n+1:])
+			}
+			for what, spoil := range map[string]func(*eventlog.Position){
+				"frame":  func(t *eventlog.Position) { t.Frame = "another" },
+				"digest": func(t *eventlog.Position) { t.Digest = messages.DigestOf(nil) },
+				"number": func(t *eventlog.Position) { t.Last++ },
+			} {
+				wrong := tail
+				spoil(&wrong)
+				if got, err := tailsOf(o.Log.Read(context.Background(), a, eventlog.Range{After: wrong, Seen: true})); !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {
+					t.Errorf("behind another %s: %d frames, %v; want ErrElsewhere alone", what, len(got), err)
+				}
+			}
+		}
 	},
 	"reading on passes foreign messages": func(t *testing.T, o Opened) {
 		needInject(t, o)

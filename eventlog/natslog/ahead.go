@@ -80,13 +80,13 @@ func ahead(ctx context.Context, a messages.AgentID, all iter.Seq2[*stored, error
 	}
 }
 
-// decoded waits for what was decoded ahead, or decodes.
+// decoded waits for what was decoded ahead, or decodes, once.
 func (m *stored) decoded(a messages.AgentID) *decoded {
-	if m.early != nil {
-		<-m.early.done
-		return m.early
+	if m.early == nil {
+		m.early = &decoded{done: make(chan struct{})}
+		m.early.from(a, m)
+		close(m.early.done)
 	}
-	d := &decoded{}
-	d.from(a, m)
-	return d
+	<-m.early.done
+	return m.early
 }

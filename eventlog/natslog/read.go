@@ -23,7 +23,7 @@ func (l *Log) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) it
 		case err != nil:
 			yield(eventlog.Recorded{}, err)
 		case r.After.Frame != "":
-			l.readBehind(ctx, a, newest, r.After, yield)
+			l.readBehind(ctx, a, newest, r, yield)
 		case newest != nil:
 			l.read(ctx, a, newest, r.Event(), yield)
 		}

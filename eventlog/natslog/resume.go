@@ -23,34 +23,38 @@ const (
 	walkBytes  = 8 << 20 // that it holds in memory, at most
 )
 
-// readBehind yields the frames behind after, up to a message that is or was the newest. If
+// readBehind yields the frames behind r.After, up to a message that is or was the newest. If
 // they are too many to walk back, or another process has published among them, or they came
-// from another stream and have no fence, it scans the stream from after on.
-func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Position, yield func(eventlog.Recorded, error) bool) {
-	there, messages, err := l.behind(ctx, a, newest, after)
+// from another stream and have no fence, it scans the stream from there on.
+func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored, r eventlog.Range, yield func(eventlog.Recorded, error) bool) {
+	there, messages, err := l.behind(ctx, a, newest, r)
 	if err == nil && !there {
-		err = fmt.Errorf("read %s on from event %d at sequence %d: %w", a, after.Last, after.Seq, eventlog.ErrElsewhere)
+		err = fmt.Errorf("read %s on from event %d at sequence %d: %w", a, r.After.Last, r.After.Seq, eventlog.ErrElsewhere)
 	}
 	if err != nil {
 		yield(eventlog.Recorded{}, err)
 		return
 	}
-	l.records(ctx, a, after, messages, yield)
+	l.records(ctx, a, r.After, messages, yield)
 }
 
-// behind gives the messages behind after up to newest, if after is there.
-func (l *Log) behind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Position) (there bool, rest iter.Seq2[*stored, error], err error) {
+// behind gives the messages behind r.After up to newest, if that is there.
+func (l *Log) behind(ctx context.Context, a messages.AgentID, newest *stored, r eventlog.Range) (there bool, rest iter.Seq2[*stored, error], err error) {
+	after := r.After
 	if after.Seq == 0 || seqOf(newest) < after.Seq {
 		return false, nil, nil
 	}
 	w := l.walk(a, newest)
 	if h, err := parseHeading(newest.header); err == nil && h.last <= after.Last+walkEvents {
-		if err := w.back(ctx, func(m *stored) bool { return m.seq <= after.Seq }); err != nil {
+		if err := w.back(ctx, func(m *stored) bool { return m.seq <= after.Seq || r.Seen && m.continues(a, after) }); err != nil {
 			return false, nil, err
 		}
 	}
 	if w.arrived {
 		all := w.all()
+		if all[0].seq > after.Seq {
+			return true, each(ctx, all), nil
+		}
 		return all[0].is(after), each(ctx, all[1:]), nil
 	}
 	m, err := l.conn(a.Partition()).at(ctx, l.stream[a.Partition()], after.Seq)
@@ -76,6 +80,20 @@ func each(ctx context.Context, all []*stored) iter.Seq2[*stored, error] {
 func (m *stored) is(t eventlog.Position) bool {
 	h, err := parseHeading(m.header)
 	return err == nil && m.seq == t.Seq && h.id == t.Frame && h.last == t.Last && h.epoch == t.Epoch && messages.DigestOf(m.data) == t.Digest
+}
+
+// continues reports whether the message is the frame that was appended behind t: its fence and what it
+// says of the frame before prove that without a look at that one.
+func (m *stored) continues(a messages.AgentID, t eventlog.Position) bool {
+	if m.header.Get(headerFence) != strconv.FormatUint(t.Seq, 10) {
+		return false
+	}
+	d := m.decoded(a)
+	if d.err != nil {
+		return false
+	}
+	is := followed(d.frame)
+	return is.Frame == t.Frame && is.Digest == t.Digest && is.Last == t.Last
 }
 
 // near gives the agent's frames from one before that which holds event from, or from that one

@@ -272,3 +272,26 @@ func TestReadBehindADamagedFrame(t *testing.T) {
 		}
 	}
 }
+
+// TestReadOnByOneRequest checks that the frame behind one that was read from the log takes one
+// request.
+func TestReadOnByOneRequest(t *testing.T) {
+	l, c := open(t, 1)
+	a := logtest.Agent("ada")
+	tails := grow(t, l, a, eventlog.Position{}, 3)
+	requests, err := c.Conns[0].SubscribeSync("$JS.API.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := range l.Read(t.Context(), a, eventlog.Range{After: tails[1], Seen: true}) {
+		if r.Position() != tails[2] {
+			t.Errorf("%+v, want %+v", r.Position(), tails[2])
+		}
+	}
+	if err := c.Conns[0].Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := requests.Pending(); n != 1 || err != nil {
+		t.Errorf("%d requests, %v; want 1", n, err)
+	}
+}

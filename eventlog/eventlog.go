@@ -111,8 +111,9 @@ type Range struct {
 	// After is where to read on, as [Recorded.Position] or Append returned it. The zero value is
 	// the beginning of the log; one that has Last alone is the frame that holds that event.
 	After Position
-	// Seen reports that After was read from this log by who reads on now: what follows is verified
-	// against it, but whether it is still there need not be.
+	// Seen reports that After is known to be in this log, as who reads on has read it there, or its
+	// owner has named it: what follows a position is verified against that, but neither it nor a
+	// frame before the first one need be looked at.
 	Seen bool
 	// Upto is the newest frame to read, as ReadAhead yielded it. Nil: what was the newest when
 	// the call began, or a later one.

@@ -125,7 +125,7 @@ func (s *stream) accept(delivered func(context.Context) (messages.Answer, error)
 // run streams what becomes of an accepted input until its end, beginning with what has come before.
 func (s *stream) run(answer *messages.Answer, feed *feed) {
 	w := &watcher{
-		log: s.g.Log, agent: s.agent, feed: feed, next: answer.N, fact: s.event, flush: s.flush, delta: s.delta,
+		log: s.g.Log, agent: s.agent, feed: feed, next: answer.N, named: answer.N, fact: s.event, flush: s.flush, delta: s.delta,
 		idleAfter: keepAlive, idle: s.idle,
 	}
 	more, err := true, error(nil)

@@ -51,6 +51,8 @@ type watcher struct {
 	agent messages.AgentID
 	feed  *feed
 	next  messages.EventNumber
+	// named is the event that the agent's owner has named as the first of a frame; 0: none.
+	named messages.EventNumber
 	// after is behind a frame whose events were all given, near the next one.
 	// Zero: the next one is looked for.
 	after eventlog.Position
@@ -86,7 +88,9 @@ func (w *watcher) past(ctx context.Context) (more bool, err error) {
 // read reads from the next event on, or from somewhat before it.
 func (w *watcher) read(ctx context.Context) iter.Seq2[eventlog.Recorded, error] {
 	if w.after.Frame == "" {
-		return w.log.Read(ctx, w.agent, eventlog.From(w.next))
+		r := eventlog.From(w.next)
+		r.Seen = w.next == w.named
+		return w.log.Read(ctx, w.agent, r)
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for rec, err := range w.log.Read(ctx, w.agent, eventlog.Range{After: w.after, Seen: true}) {

@@ -25,7 +25,7 @@ func (l *Log) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) it
 		case r.After.Frame != "":
 			l.readBehind(ctx, a, newest, r, yield)
 		case newest != nil:
-			l.read(ctx, a, newest, r.Event(), yield)
+			l.read(ctx, a, newest, r, yield)
 		}
 	}
 }
@@ -43,8 +43,9 @@ func (l *Log) readTo(ctx context.Context, a messages.AgentID, upto *eventlog.New
 }
 
 // read is Read up to a message that is or was the newest.
-func (l *Log) read(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber, yield func(eventlog.Recorded, error) bool) {
-	tail, all, err := l.near(ctx, a, newest, from)
+func (l *Log) read(ctx context.Context, a messages.AgentID, newest *stored, r eventlog.Range, yield func(eventlog.Recorded, error) bool) {
+	from := r.Event()
+	tail, all, err := l.near(ctx, a, newest, r)
 	if err != nil {
 		yield(eventlog.Recorded{}, err)
 		return

@@ -97,9 +97,10 @@ func (m *stored) continues(a messages.AgentID, t eventlog.Position) bool {
 }
 
 // near gives the agent's frames from one before that which holds event from, or from that one
-// where the one before cannot be read, if they are near its newest message, with the position
+// where the one before cannot be read or need not be, if they are near its newest message, with the position
 // that they must continue.
-func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (tail eventlog.Position, all []*stored, err error) {
+func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, r eventlog.Range) (tail eventlog.Position, all []*stored, err error) {
+	from := r.Event()
 	h, err := parseHeading(newest.header)
 	switch {
 	case err == nil && from <= 1 && h.last <= walkWhole:
@@ -110,7 +111,7 @@ func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from
 	w := l.walk(a, newest)
 	err = w.back(ctx, func(m *stored) bool {
 		h, err := parseHeading(m.header)
-		return len(w.found) > 1 && (err != nil || h.last < from) || h.first == from && IsTombstone(m.header)
+		return len(w.found) > 1 && (err != nil || h.last < from) || h.first == from && (r.Seen || IsTombstone(m.header))
 	})
 	if err != nil || !w.arrived {
 		return eventlog.Position{}, nil, err

@@ -274,24 +274,25 @@ func TestReadBehindADamagedFrame(t *testing.T) {
 }
 
 // TestReadOnByOneRequest checks that the frame behind one that was read from the log takes one
-// request.
+// request, as does one whose first event is known.
 func TestReadOnByOneRequest(t *testing.T) {
 	l, c := open(t, 1)
 	a := logtest.Agent("ada")
 	tails := grow(t, l, a, eventlog.Position{}, 3)
-	requests, err := c.Conns[0].SubscribeSync("$JS.API.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := range l.Read(t.Context(), a, eventlog.Range{After: tails[1], Seen: true}) {
-		if r.Position() != tails[2] {
-			t.Errorf("%+v, want %+v", r.Position(), tails[2])
+	for _, after := range []eventlog.Position{tails[1], {Last: tails[1].Last}} {
+		requests, err := c.Conns[0].SubscribeSync("$JS.API.>")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := c.Conns[0].Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if n, _, err := requests.Pending(); n != 1 || err != nil {
-		t.Errorf("%d requests, %v; want 1", n, err)
+		rec, err := eventlog.First(l.Read(t.Context(), a, eventlog.Range{After: after, Seen: true}))
+		if err != nil || rec.Position() != tails[2] {
+			t.Errorf("behind %+v: %+v, %v; want %+v", after, rec.Position(), err, tails[2])
+		}
+		if err := c.Conns[0].Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := requests.Pending(); n != 1 || err != nil {
+			t.Errorf("behind %+v: %d requests, %v; want 1", after, n, err)
+		}
 	}
 }

@@ -41,12 +41,14 @@ type AgentFilter struct {
 	After messages.AgentID
 	// Since leaves out agents without an event since then.
 	Since time.Time
+	// Of reports whether agents of a partition are chosen. Nil: of all.
+	Of func(messages.Partition) bool
 	// Limit is the most rows to return; 0 means all.
 	Limit int
 }
 
 func (f AgentFilter) admits(a messages.AgentID, r agentRow) bool {
-	return (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
+	return (f.Of == nil || f.Of(a.Partition())) && (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
 		(f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != messages.PhaseDeleted)) &&
 		(!f.Failed || r.failed != "") && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
 }
@@ -60,12 +62,14 @@ func compareAgents(a, b messages.AgentID) int {
 // Safe for concurrent use.
 type Agents struct {
 	mu    sync.RWMutex
-	rows  map[messages.AgentID]agentRow
-	order []messages.AgentID // all but those in added, sorted
+	rows  [messages.Partitions]map[messages.AgentID]agentRow
+	order []messages.AgentID // all but those in added, sorted; some that were dropped, too
 	added []messages.AgentID // in no order
 	names map[string]string  // tenants, kinds, phases, owners and reasons, each once in memory
 	// in is how many agents each partition has, deleted ones left out.
 	in [messages.Partitions]int
+	// dropped reports whether order may hold agents that have no row, or some twice.
+	dropped bool
 }
 
 // agentRow is a row without its key and without a time's zone.
@@ -84,11 +88,14 @@ type agentRow struct {
 func (l *Agents) Apply(row Agent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.rows == nil {
-		l.rows = make(map[messages.AgentID]agentRow)
+	p := row.Agent.Partition()
+	if l.rows[p] == nil {
+		l.rows[p] = make(map[messages.AgentID]agentRow)
+	}
+	if l.names == nil {
 		l.names = make(map[string]string)
 	}
-	old, known := l.rows[row.Agent]
+	old, known := l.rows[p][row.Agent]
 	if known && row.Events < old.events {
 		return false
 	}
@@ -104,14 +111,22 @@ func (l *Agents) Apply(row Agent) bool {
 	if !row.Updated.IsZero() {
 		r.updated = row.Updated.UnixNano()
 	}
-	l.rows[id] = r
+	l.rows[p][id] = r
 	switch was, is := old.lives(), r.lives(); {
 	case is && !was:
-		l.in[id.Partition()]++
+		l.in[p]++
 	case was && !is:
-		l.in[id.Partition()]--
+		l.in[p]--
 	}
 	return true
+}
+
+// Drop removes the rows of a partition.
+func (l *Agents) Drop(p messages.Partition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped = l.dropped || len(l.rows[p]) > 0
+	l.rows[p], l.in[p] = nil, 0
 }
 
 func (l *Agents) name(s string) string {
@@ -131,17 +146,20 @@ func (l *Agents) In(p messages.Partition) int {
 }
 
 // Len returns the number of agents on the list.
-func (l *Agents) Len() int {
+func (l *Agents) Len() (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return len(l.rows)
+	for _, rows := range l.rows {
+		n += len(rows)
+	}
+	return n
 }
 
 // Agent returns the row of one agent, and reports whether there is one.
 func (l *Agents) Agent(a messages.AgentID) (Agent, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	r, ok := l.rows[a]
+	r, ok := l.rows[a.Partition()][a]
 	if !ok {
 		return Agent{}, false
 	}
@@ -161,7 +179,7 @@ func (l *Agents) List(f AgentFilter) (list []Agent) {
 		if f.Tenant != "" && a.Tenant > f.Tenant {
 			break
 		}
-		if r := l.rows[a]; f.admits(a, r) {
+		if r, there := l.rows[a.Partition()][a]; there && f.admits(a, r) {
 			list = append(list, r.row(a))
 		}
 		if f.Limit > 0 && len(list) == f.Limit {
@@ -175,11 +193,20 @@ func (l *Agents) List(f AgentFilter) (list []Agent) {
 func (l *Agents) sort() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.added) == 0 {
+	if len(l.added) == 0 && !l.dropped {
 		return
 	}
 	l.order, l.added = append(l.order, l.added...), nil
 	slices.SortFunc(l.order, compareAgents)
+	if l.dropped {
+		l.order, l.dropped = slices.DeleteFunc(slices.Compact(l.order), l.lacks), false
+	}
+}
+
+// lacks reports whether an agent has no row.
+func (l *Agents) lacks(a messages.AgentID) bool {
+	_, there := l.rows[a.Partition()][a]
+	return !there
 }
 
 // lives reports whether there is a row and its agent is not deleted.

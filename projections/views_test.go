@@ -205,6 +205,32 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// Of the agents of a partition that was dropped none is left, and they may come back.
+func TestDroppedAgents(t *testing.T) {
+	var l Agents
+	a := id("a", "x", "1")
+	for i := range 200 {
+		l.Apply(Agent{Agent: id("a", "x", fmt.Sprint(i)), Phase: "idle", Events: 9})
+	}
+	of, all := l.In(a.Partition()), len(l.List(AgentFilter{}))
+	l.Drop(a.Partition())
+	if _, there := l.Agent(a); there || l.Len() != all-of || len(l.List(AgentFilter{})) != all-of || l.In(a.Partition()) != 0 {
+		t.Errorf("%d of %d agents are left, %d were dropped", l.Len(), all, of)
+	}
+	for range 2 { // once before the list is put in order, once behind
+		l.Drop(a.Partition())
+		if !l.Apply(Agent{Agent: a, Phase: "idle", Events: 1}) {
+			t.Error("it does not come back")
+		}
+		if list := l.List(AgentFilter{}); len(list) != all-of+1 {
+			t.Errorf("%d agents are listed, want %d and the one that is back", len(list), all-of)
+		}
+	}
+	if list := l.List(AgentFilter{Of: func(p messages.Partition) bool { return p == a.Partition() }}); len(list) != 1 || list[0].Agent != a {
+		t.Errorf("of its partition are listed %v", list)
+	}
+}
+
 func TestAgentsFromManyGoroutines(t *testing.T) {
 	var l Agents
 	var wg sync.WaitGroup

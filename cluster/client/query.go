@@ -26,7 +26,7 @@ func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter
 
 // QueryTenant asks for a view of a tenant on the terms of Query: agents, approvals, usage, effects
 // or dlq. An answer that does not tell of all that was stored says to each of
-// lacks what it lacks.
+// lacks what it lacks, for each page of which partitions are uncovered.
 func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), lacks)
 }
@@ -37,12 +37,14 @@ type Lacks struct {
 	Behind uint64
 	// Unreadable is how many frames of the tenant's agents could not be read.
 	Unreadable uint64
+	// Uncovered are the partitions of which not everything is shown.
+	Uncovered []messages.Uncovered
 }
 
 // QueryStore asks for a view of the whole store, all tenants together: doctor,
-// nodes, partitions or index.
-func (c *Client) QueryStore(ctx context.Context, q messages.Query) iter.Seq2[json.RawMessage, error] {
-	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, nil)
+// nodes, partitions or index. What it lacks it says to lacks, as QueryTenant.
+func (c *Client) QueryStore(ctx context.Context, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
+	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, lacks)
 }
 
 func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error, lacks []func(Lacks)) iter.Seq2[json.RawMessage, error] {
@@ -131,9 +133,13 @@ func (r *reading) give() (more bool) {
 	return true
 }
 
-// tell says what a page does not tell of, once for each view.
+// tell says what a page does not tell of: for each page which partitions are uncovered, all
+// else once for each view.
 func (r *reading) tell(lacks Lacks) {
-	if lacks == (Lacks{}) || r.Cursor != "" {
+	if r.Cursor != "" {
+		lacks = Lacks{Uncovered: lacks.Uncovered}
+	}
+	if lacks.Behind == 0 && lacks.Unreadable == 0 && len(lacks.Uncovered) == 0 {
 		return
 	}
 	for _, say := range r.lacks {
@@ -167,6 +173,9 @@ func placeOf(h nats.Header) (p place, err error) {
 		if text := h.Get(name); text != "" && err == nil {
 			*number, err = strconv.ParseUint(text, 10, 64)
 		}
+	}
+	if text := h.Get(messages.HeaderUncovered); text != "" && err == nil {
+		err = json.Unmarshal([]byte(text), &p.Uncovered)
 	}
 	return p, err
 }

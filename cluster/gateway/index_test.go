@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -265,7 +266,7 @@ func TestAViewSaysWhatItLacks(t *testing.T) {
 		for _, err := range h.client.QueryTenant(h.ctx, "default", messages.Query{View: view}, func(l client.Lacks) { said = append(said, l) }) {
 			h.ok(err)
 		}
-		if !slices.Equal(said, []client.Lacks{want}) {
+		if !reflect.DeepEqual(said, []client.Lacks{want}) {
 			t.Errorf("%s: said %+v", view, said)
 		}
 	}

@@ -1,0 +1,31 @@
+package messages
+
+import "fmt"
+
+// Uncovered is a partition of which a view of all agents does not show everything.
+type Uncovered struct {
+	Partition Partition `json:"partition"`
+	// Reason is why nothing of it is shown, as in "has no owner". Empty: it is shown as far as
+	// it was read.
+	Reason string `json:"reason,omitempty"`
+	// Indexed is up to where it was read, End where it ends, as sequences of its stream.
+	Indexed uint64 `json:"indexed,omitempty"`
+	End     uint64 `json:"end,omitempty"`
+}
+
+// String returns what a person reads of it.
+func (u Uncovered) String() string {
+	if u.Reason != "" {
+		return fmt.Sprintf("partition %s %s", u.Partition, u.Reason)
+	}
+	return fmt.Sprintf("partition %s indexed to %s of %s", u.Partition, grouped(u.Indexed), grouped(u.End))
+}
+
+// grouped returns a number with a comma between each three digits.
+func grouped(n uint64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -40,7 +40,6 @@ import (
 	"github.com/reprise-dev/reprise/cluster/gateway/metrics"
 	"github.com/reprise-dev/reprise/cluster/inbox"
 	"github.com/reprise-dev/reprise/cluster/ownership"
-	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
@@ -358,7 +357,7 @@ func (n *Node) openGateway(context.Context) error {
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(n.log), actors.CheckSnapshots(n.log), n.index.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, n.agents) },
+			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: n.unisolated,
 		}.Find, Scrubbed: n.scrubber.progress, Encrypted: n.Encrypted(),
 	})
 	return nil

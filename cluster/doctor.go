@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,7 +15,6 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // Doctor gives what examines a store on which no node need run. Of encrypted
@@ -95,17 +95,27 @@ func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 	return all, !f.Encrypted()
 }
 
+// tenantAfter is the tenant of the first agent behind a cursor; empty if there is none.
+func (n *Node) tenantAfter(cursor string) string {
+	for row, err := range n.gateway.AllAgents(messages.Query{Cursor: cursor, Limit: 1}) {
+		if err == nil {
+			return row.Agent.Tenant
+		}
+	}
+	return ""
+}
+
 // unisolated tells of tenants that share the account of those for whom the server
 // knows no other with the nodes. Of an account with a name nobody can tell from here
 // who else logs in there.
-func (n *Node) unisolated(ctx context.Context, agents *projections.Agents) []doctor.Finding {
-	one := agents.List(projections.AgentFilter{Limit: 1})
-	if len(one) == 0 {
+func (n *Node) unisolated(ctx context.Context) []doctor.Finding {
+	first := n.tenantAfter("")
+	if first == "" {
 		return nil
 	}
-	first := one[0].Agent.Tenant
-	other := agents.List(projections.AgentFilter{After: messages.AgentID{Tenant: first, Kind: "~"}, Limit: 1}) // ~ is behind all that a kind may have
-	if len(other) == 0 {
+	last := strings.Repeat("z", 128) // no kind and no key is behind it
+	second := n.tenantAfter(messages.AgentID{Tenant: first, Kind: last, Key: last}.Full())
+	if second == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -114,7 +124,6 @@ func (n *Node) unisolated(ctx context.Context, agents *projections.Agents) []doc
 	if err != nil || who.Account != client.GlobalAccount {
 		return nil
 	}
-	second := other[0].Agent.Tenant
 	return []doctor.Finding{{
 		Check: "store", Status: doctor.Warn,
 		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, which is everybody's who has no other: whoever logs in there can read and write the agents of all tenants", first, second, who.Account),

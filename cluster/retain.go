@@ -171,8 +171,8 @@ func (r *retention) find(context.Context) (found []doctor.Finding) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.kinds)) {
 		late := 0
-		for _, row := range r.node.owner.agents.List(projections.AgentFilter{Kind: kind, Phase: messages.PhasePaused}) {
-			if time.Since(row.Updated) >= r.kinds[kind] {
+		for row, err := range r.node.gateway.AllAgents(messages.Query{Kind: kind, Phase: messages.PhasePaused}) {
+			if err == nil && time.Since(row.Updated) >= r.kinds[kind] {
 				late++
 			}
 		}

@@ -230,6 +230,9 @@ func (s standing) Self() gateway.NodeTold {
 	}
 }
 
+// Owing is how many agents of a partition owe work.
+func (s standing) Owing(p messages.Partition) int { return s.n.owner.owing(p) }
+
 // Partitions are all partitions.
 func (s standing) Partitions(ctx context.Context) ([]gateway.PartitionRow, error) {
 	backlogs, err := s.n.inbox.Backlogs(ctx)
@@ -242,7 +245,7 @@ func (s standing) Partitions(ctx context.Context) ([]gateway.PartitionRow, error
 		p := messages.Partition(i)
 		owner, epoch := s.n.owned(p)
 		rows[i] = gateway.PartitionRow{
-			Partition: p, Owner: owner, Epoch: epoch, MeantFor: meant[p], Agents: s.n.agents.In(p), Owing: s.n.owner.owing(p),
+			Partition: p, Owner: owner, Epoch: epoch, MeantFor: meant[p],
 			Waiting: backlogs[p].Waiting, InHand: backlogs[p].InHand, Oldest: backlogs[p].Oldest,
 		}
 	}

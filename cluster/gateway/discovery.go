@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // The Synadia Agent Protocol for NATS, v0.3: registration, status, heartbeat.
@@ -133,14 +135,27 @@ type pulse struct {
 }
 
 func (g *Gateway) pulse(a messages.AgentID) pulse {
-	p := pulse{
+	return pulse{
 		Agent: a.Kind, Owner: a.Tenant, InstanceID: g.instance(a.Kind), TS: time.Now().UTC(),
 		IntervalS: int(heartbeat / time.Second),
 	}
-	if row, ok := g.Agents.Agent(a); ok {
-		p.Phase = row.Phase
+}
+
+// phase is what an agent is doing, as its owner has it; empty if that is not known.
+func (g *Gateway) phase(a messages.AgentID) messages.AgentPhase {
+	var row projections.Agent
+	owner := g.ownerOf(a.Partition())
+	if owner == "" {
+		return ""
 	}
-	return p
+	ctx, cancel := context.WithTimeout(g.ctx, tellWithin)
+	defer cancel()
+	answer, err := g.askOwner(ctx, owner, ownersQuery{Only: a})
+	if err != nil || len(answer.Rows) == 0 {
+		return ""
+	}
+	_ = json.Unmarshal(answer.Rows[0].Line, &row) // it stays empty
+	return row.Phase
 }
 
 func (g *Gateway) status(r *nats.Msg) {
@@ -158,8 +173,16 @@ func (g *Gateway) status(r *nats.Msg) {
 		end(why)
 		return
 	}
-	g.reply(r.Reply, g.pulse(a))
-	end(nil)
+	if !g.begin(func() {
+		p := g.pulse(a)
+		p.Phase = g.phase(a)
+		g.reply(r.Reply, p)
+		end(nil)
+	}) {
+		why := g.full()
+		g.replyTo(r).fail(why)
+		end(why)
+	}
 }
 
 // heartbeats publishes a heartbeat of each kind, the first at once.

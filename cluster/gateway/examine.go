@@ -57,7 +57,7 @@ func (g *Gateway) queryStore(msg *nats.Msg) {
 		case "nodes":
 			return g.nodes(p)
 		case "partitions":
-			return g.partitions(p)
+			return g.partitions(p, q)
 		case "index":
 			return g.positions(p)
 		}

@@ -58,7 +58,7 @@ type Config struct {
 	// Whole returns why the log that holds an agent cannot be relied on; nil: it can. A
 	// nil Whole: it always can.
 	Whole func(context.Context, messages.AgentID) error
-	// Agents is the list of all agents.
+	// Agents is the list of the agents that this node owns.
 	Agents *projections.Agents
 	// Index holds the views of all agents together.
 	Index Index
@@ -143,6 +143,7 @@ func (g *Gateway) Open() (err error) {
 		{g.Subjects.StoreQuery(), "q", g.queryStore},
 		{messages.Question(messages.AgentID{Tenant: "*", Kind: "*", Key: "*"}, "*"), "", g.answered},
 		{g.tells(g.Self), "", g.tell},
+		{g.ownersSubject(g.Self), "", g.queryOwned},
 		{"$SRV.PING.>", "", g.discovery}, {"$SRV.PING", "", g.discovery},
 		{"$SRV.INFO.>", "", g.discovery}, {"$SRV.INFO", "", g.discovery},
 		{"$SRV.STATS.>", "", g.discovery}, {"$SRV.STATS", "", g.discovery},

@@ -21,8 +21,10 @@ type Cluster interface {
 	Nodes() []NodeRow
 	// Self is what this node tells of itself to those who ask.
 	Self() NodeTold
-	// Partitions are all of them, in order.
+	// Partitions are all of them, in order, without what only their owners can tell.
 	Partitions(ctx context.Context) ([]PartitionRow, error)
+	// Owing is how many agents of a partition that this node owns owe work.
+	Owing(p messages.Partition) int
 }
 
 // NodeRow is a member: a line of the view nodes.
@@ -153,12 +155,26 @@ func (g *Gateway) askNode(row *NodeRow) {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // partitions lists the partitions.
-func (g *Gateway) partitions(p *page) error {
+func (g *Gateway) partitions(p *page, q messages.Query) error {
 	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
 	defer cancel()
 	rows, err := g.Cluster.Partitions(ctx)
 	if err != nil {
 		return messages.Refuse(messages.Unavailable, "the inputs that wait cannot be counted now: %v; try again", err)
+	}
+	answers, uncovered, err := g.askOwners(ownersQuery{Query: q})
+	if err != nil {
+		return err
+	}
+	p.uncovered = uncovered
+	for _, answer := range answers {
+		for _, row := range answer.Rows {
+			var has held
+			if err := json.Unmarshal(row.Line, &has); err != nil {
+				return err
+			}
+			rows[has.Partition].Agents, rows[has.Partition].Owing = has.Agents, has.Owing
+		}
 	}
 	for i, row := range rows {
 		if !p.line(messages.EventNumber(i+1), row) {

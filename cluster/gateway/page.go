@@ -28,12 +28,14 @@ type page struct {
 	err   error // why nothing more can be sent
 
 	// cursor is that of the newest row, more that there are rows behind it,
-	// behind how many messages of the log the rows do not tell of, and unreadable
-	// how many of their agents' frames could not be read.
+	// behind how many messages of the log the rows do not tell of, unreadable
+	// how many of their agents' frames could not be read, and uncovered the partitions that
+	// the rows do not tell of.
 	cursor     string
 	more       bool
 	behind     uint64
 	unreadable int
+	uncovered  []messages.Uncovered
 }
 
 // The bounds of a page.
@@ -87,11 +89,14 @@ func (p *page) write(b []byte) {
 }
 
 // most is how many lines the page has room for.
-func (p *page) most() int {
-	if p.limit <= 0 || p.limit > maxLimit {
+func (p *page) most() int { return mostLines(p.limit) }
+
+// mostLines is how many lines a page with that limit has room for.
+func mostLines(limit int) int {
+	if limit <= 0 || limit > maxLimit {
 		return defaultLimit
 	}
-	return p.limit
+	return limit
 }
 
 // after adds a row that the next page would be asked for by cursor to come
@@ -136,6 +141,13 @@ func (p *page) finish() error {
 	}
 	if p.unreadable > 0 {
 		msg.Header.Set(messages.HeaderUnreadable, strconv.Itoa(p.unreadable))
+	}
+	if len(p.uncovered) > 0 {
+		uncovered, err := json.Marshal(p.uncovered)
+		if err != nil {
+			return err
+		}
+		msg.Header.Set(messages.HeaderUncovered, string(uncovered))
 	}
 	return p.to.send(msg)
 }

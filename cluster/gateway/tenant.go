@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // queryTenant answers a view of a whole tenant.
@@ -46,21 +45,8 @@ func (g *Gateway) queryTenant(msg *nats.Msg) {
 // agents lists a tenant's agents. A cursor is the key of the last one: rows that
 // come and go do not move the others.
 func (g *Gateway) agents(p *page, tenant string, q messages.Query) error {
-	after := messages.AgentID{Tenant: tenant}
-	if q.Cursor != "" {
-		var err error
-		if after, err = messages.ParseAgentID(q.Cursor); err != nil || after.Tenant != tenant {
-			return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", q.Cursor)
-		}
-	}
 	p.unreadable = g.Index.Unreadable(tenant) // the list is of headers and whole; what it leads to is not
-	for _, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Failed: q.Last != "", Deleted: q.Deleted, Since: q.Since, After: after, Limit: p.most() + 1}) {
-		row.Owner = g.ownerOf(row.Agent.Partition())
-		if !p.after(row.Agent.Full(), row) {
-			return nil
-		}
-	}
-	return nil
+	return g.ofOwners(p, ownersQuery{Tenant: tenant, Query: q})
 }
 
 // deadLetters lists a tenant's dead letters. Those without a readable address

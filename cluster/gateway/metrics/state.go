@@ -72,7 +72,7 @@ var (
 	payloadHeld = gauge("reprise_payload_memory_held_bytes", "Memory that is claimed for answers, tool outputs and payloads in flight.")
 	payloadWait = gauge("reprise_payload_memory_waiting", "Calls that wait for room there.")
 	payloadMost = gauge("reprise_payload_memory_bytes", "How much of it may be claimed; what does not fit waits.")
-	known       = gauge("reprise_agents_known", "Agents in the whole store, as this node knows them.")
+	known       = gauge("reprise_agents_known", "Agents of the partitions that this node owns.")
 	streams     = gauge("reprise_streams_open", "Streamed replies that are under way through this node.")
 	prompts     = gauge("reprise_prompts_total", "Prompts that have come to this node's door.")
 	askedAfar   = gauge("reprise_asks_remote_total", "Commands from this node's doors for agents of other nodes.")

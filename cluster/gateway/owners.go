@@ -1,0 +1,317 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+const (
+	// ownerWithin is how long an owner may take to answer for its partitions.
+	ownerWithin = 3 * time.Second
+	// movesWithin is how long a view of all agents waits for the owner of a partition that moves.
+	movesWithin = 2 * time.Second
+)
+
+// ownersQuery asks an owner for rows of a view of all agents: for those of its partitions.
+type ownersQuery struct {
+	// Tenant is that of the agents. Empty: all.
+	Tenant string `json:"tenant,omitempty"`
+	// Only is the one agent that is asked for. Zero: all are.
+	Only messages.AgentID `json:"only,omitzero"`
+	messages.Query
+}
+
+// owned is the answer of an owner.
+type owned struct {
+	// Partitions are those that it answers for.
+	Partitions []messages.Partition `json:"partitions"`
+	Rows       []ownedRow           `json:"rows,omitempty"`
+	// More reports whether there are rows behind the last one.
+	More bool `json:"more,omitempty"`
+}
+
+// ownedRow is a row of a view. Key orders the rows of all owners, Cursor asks for what comes behind it.
+type ownedRow struct {
+	Key    string          `json:"key"`
+	Cursor string          `json:"cursor"`
+	Line   json.RawMessage `json:"line"`
+}
+
+// held is how many agents a partition has: a row of the view partitions as its owner gives it.
+type held struct {
+	Partition messages.Partition
+	Agents    int
+	Owing     int
+}
+
+// ownersSubject is the subject on which a node answers for the partitions that it owns.
+func (g *Gateway) ownersSubject(node string) string {
+	root, _, _ := strings.Cut(g.Subjects.Any("q"), ".")
+	return "_actor." + root + ".view." + node
+}
+
+// queryOwned answers another node's endpoint for the partitions that this node owns.
+func (g *Gateway) queryOwned(msg *nats.Msg) {
+	if !g.answerable(msg) {
+		return
+	}
+	var q ownersQuery
+	if err := json.Unmarshal(msg.Data, &q); err != nil {
+		g.replyTo(msg).fail(messages.Refuse(messages.BadInput, "the query of another node cannot be read (%v): run one version on all nodes", err))
+		return
+	}
+	g.page(msg, q.Query, func(p *page) error {
+		answer, err := g.owned(q)
+		p.line(0, answer)
+		return err
+	})
+}
+
+// owned answers for the partitions that this node owns. Those that it loses meanwhile are not
+// among them.
+func (g *Gateway) owned(q ownersQuery) (owned, error) {
+	var answer owned
+	mine := g.mine()
+	switch q.View {
+	case "partitions":
+		for _, p := range mine {
+			answer.add(p.String(), "", held{p, g.Agents.In(p), g.Cluster.Owing(p)})
+		}
+	default:
+		after, err := afterAgent(q)
+		if err != nil {
+			return owned{}, err
+		}
+		g.ownedAgents(&answer, q, after, mine)
+	}
+	still := g.mine()
+	answer.Partitions = slices.DeleteFunc(mine, func(p messages.Partition) bool { return !slices.Contains(still, p) })
+	return answer, nil
+}
+
+// mine are the partitions that this node owns and answers for.
+func (g *Gateway) mine() (list []messages.Partition) {
+	for p := range messages.Partition(messages.Partitions) {
+		if g.hosts(p) && g.ownerOf(p) == g.Self {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// ownedAgents adds the agents of some partitions, in the order of their addresses.
+func (g *Gateway) ownedAgents(answer *owned, q ownersQuery, after messages.AgentID, mine []messages.Partition) {
+	if q.Only != (messages.AgentID{}) {
+		if row, known := g.Agents.Agent(q.Only); known && slices.Contains(mine, q.Only.Partition()) {
+			answer.add("", "", row)
+		}
+		return
+	}
+	most := mostLines(q.Limit)
+	rows := g.Agents.List(projections.AgentFilter{
+		Tenant: q.Tenant, Kind: q.Kind, Phase: q.Phase, Failed: q.Last != "", Deleted: q.Deleted, Since: q.Since, After: after, Limit: most + 1,
+		Of: func(p messages.Partition) bool { _, found := slices.BinarySearch(mine, p); return found },
+	})
+	answer.More = len(rows) > most
+	for _, row := range rows[:min(most, len(rows))] {
+		row.Owner = g.Self
+		answer.add(row.Agent.Tenant+"\x00"+row.Agent.Kind+"\x00"+row.Agent.Key, row.Agent.Full(), row)
+	}
+}
+
+// afterAgent is the agent behind which a list goes on.
+func afterAgent(q ownersQuery) (after messages.AgentID, err error) {
+	if q.Cursor == "" {
+		return messages.AgentID{Tenant: q.Tenant}, nil
+	}
+	after, err = messages.ParseAgentID(q.Cursor)
+	if err != nil || q.Tenant != "" && after.Tenant != q.Tenant {
+		return after, messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", q.Cursor)
+	}
+	return after, nil
+}
+
+// add adds a row.
+func (o *owned) add(key, cursor string, row any) {
+	line, _ := json.Marshal(row) // of our own types, which can be
+	o.Rows = append(o.Rows, ownedRow{key, cursor, line})
+}
+
+// ofOwners answers a view with the rows of all owners, merged in their order. Where the page
+// ends before all that an owner has, so does what is shown of the others.
+func (g *Gateway) ofOwners(p *page, q ownersQuery) error {
+	answers, uncovered, err := g.askOwners(q)
+	if err != nil {
+		return err
+	}
+	p.uncovered = uncovered
+	for row := range merged(answers) {
+		if !p.after(row.Cursor, row.Line) {
+			return nil
+		}
+	}
+	p.more = slices.ContainsFunc(answers, func(o owned) bool { return o.More })
+	return nil
+}
+
+// merged yields the rows of all answers in their order, up to where one of them may lack some.
+func merged(answers []owned) iter.Seq[ownedRow] {
+	return func(yield func(ownedRow) bool) {
+		at := make([]int, len(answers))
+		for {
+			first := -1
+			for i, o := range answers {
+				switch {
+				case at[i] == len(o.Rows) && o.More:
+					return
+				case at[i] < len(o.Rows) && (first < 0 || o.Rows[at[i]].Key < answers[first].Rows[at[first]].Key):
+					first = i
+				}
+			}
+			if first < 0 || !yield(answers[first].Rows[at[first]]) {
+				return
+			}
+			at[first]++
+		}
+	}
+}
+
+// askOwners asks all owners at once, each in one request, and says of which partitions none has
+// answered. On the first page it waits for those that move.
+func (g *Gateway) askOwners(q ownersQuery) (answers []owned, uncovered []messages.Uncovered, err error) {
+	ctx, cancel := context.WithTimeout(g.ctx, ownerWithin)
+	defer cancel()
+	for until := time.Now().Add(movesWithin); ; {
+		answers, uncovered, err = g.askOnce(ctx, q)
+		if err != nil || len(uncovered) == 0 || q.Cursor != "" || time.Now().After(until) {
+			return answers, uncovered, err
+		}
+		select {
+		case <-time.After(ownersAgain):
+		case <-ctx.Done():
+			return answers, uncovered, nil
+		}
+	}
+}
+
+// ownersAgain is how long after an answer that lacks partitions owners are asked again.
+const ownersAgain = 100 * time.Millisecond
+
+// askOnce asks each owner once. A query that one of them refuses is refused.
+func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, uncovered []messages.Uncovered, err error) {
+	type asked struct {
+		owned
+		err error
+	}
+	owners := make(map[string]*asked)
+	var of [messages.Partitions]string
+	for p := range of {
+		of[p] = g.ownerOf(messages.Partition(p))
+		owners[of[p]] = new(asked)
+	}
+	delete(owners, "")
+	var asking sync.WaitGroup
+	for node, one := range owners {
+		asking.Go(func() { one.owned, one.err = g.askOwner(ctx, node, q) })
+	}
+	asking.Wait()
+	var covered [messages.Partitions]bool
+	for _, one := range owners {
+		if refused := new(messages.Error); errors.As(one.err, &refused) && refused.Code == messages.BadInput {
+			return nil, nil, refused
+		}
+		for _, p := range one.Partitions {
+			covered[p] = true
+		}
+		answers = append(answers, one.owned)
+	}
+	for p, is := range covered {
+		if is {
+			continue
+		}
+		reason := "has no owner"
+		if one := owners[of[p]]; one != nil && one.err != nil {
+			reason = fmt.Sprintf("is not answered for by its owner, node %s: %v", of[p], one.err)
+		}
+		uncovered = append(uncovered, messages.Uncovered{Partition: messages.Partition(p), Reason: reason})
+	}
+	return answers, uncovered, nil
+}
+
+// askOwner asks one node for the partitions that it owns.
+func (g *Gateway) askOwner(ctx context.Context, node string, q ownersQuery) (answer owned, err error) {
+	if node == g.Self {
+		return g.owned(q)
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return owned{}, err
+	}
+	ask := &nats.Msg{Subject: g.ownersSubject(node), Reply: g.Conn.NewInbox(), Data: body, Header: nats.Header{messages.HeaderAlive: {"1"}}}
+	answers, err := g.Conn.SubscribeSync(ask.Reply)
+	if err != nil {
+		return owned{}, err
+	}
+	defer func() { _ = answers.Unsubscribe() }()
+	if err := g.Conn.PublishMsg(ask); err != nil {
+		return owned{}, err
+	}
+	var whole []byte
+	for parts := 0; ; {
+		m, err := answers.NextMsgWithContext(ctx)
+		switch {
+		case errors.Is(err, nats.ErrNoResponders):
+			return owned{}, errors.New("it is gone, or of an older version")
+		case errors.Is(err, context.DeadlineExceeded):
+			return owned{}, fmt.Errorf("no answer within %v", ownerWithin)
+		case err != nil:
+			return owned{}, err
+		case m.Header.Get(micro.ErrorHeader) != "":
+			return owned{}, messages.Refuse(messages.Code(m.Header.Get(messages.HeaderCode)), "%s", m.Header.Get(micro.ErrorHeader))
+		case m.Header.Get(messages.HeaderPart) == "": // it is at work
+			continue
+		}
+		if parts++; m.Header.Get(messages.HeaderPart) != fmt.Sprint(parts) {
+			return owned{}, errors.New("a part of the answer was lost")
+		}
+		if whole = append(whole, m.Data...); len(m.Data) == 0 {
+			return answer, json.Unmarshal(whole, &answer)
+		}
+	}
+}
+
+// AllAgents yields the agents of all tenants that q chooses, of those partitions whose owners
+// answer.
+func (g *Gateway) AllAgents(q messages.Query) iter.Seq2[projections.Agent, error] {
+	q.View = "agents"
+	return func(yield func(projections.Agent, error) bool) {
+		for more := true; more; {
+			answers, _, err := g.askOwners(ownersQuery{Query: q})
+			if err != nil {
+				yield(projections.Agent{}, err)
+				return
+			}
+			for row := range merged(answers) {
+				var agent projections.Agent
+				err := json.Unmarshal(row.Line, &agent)
+				if q.Cursor = row.Cursor; !yield(agent, err) || err != nil {
+					return
+				}
+			}
+			more = slices.ContainsFunc(answers, func(o owned) bool { return o.More })
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// owners are nodes that share the partitions of a house: the first owns those that leave no rest
+// modulo their number, and so on.
+func (h *house) owners(names ...string) (gates []*Gateway) {
+	for _, name := range names {
+		nc, err := nats.Connect(h.nc.ConnectedUrl())
+		h.ok(err)
+		h.t.Cleanup(nc.Close)
+		nodes := Nodes{Self: name, OwnerOf: func(p messages.Partition) string { return names[int(p)%len(names)] }}
+		agents, quiet := new(projections.Agents), slog.New(slog.DiscardHandler)
+		g := New(Config{
+			Conn: nc, Log: memlog.New(), Index: h.index(), Agents: agents, Logger: quiet, Nodes: nodes, Subjects: messages.Subjects{Root: "shared"},
+			Hub:    NewHub(nc, messages.Subjects{Root: "shared"}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, nodes),
+			Serves: func(string) error { return nil },
+		})
+		h.t.Cleanup(g.Close)
+		gates = append(gates, g)
+	}
+	return gates
+}
+
+// opens opens the doors of gateways.
+func (h *house) opens(gates ...*Gateway) {
+	h.t.Helper()
+	for _, g := range gates {
+		h.ok(g.Open())
+		h.ok(g.Conn.Flush())
+	}
+}
+
+// listed is what a client is told of the agents of the default tenant, and what is lacking.
+func (h *house) listed(q messages.Query) (agents []string, lacks []string) {
+	h.t.Helper()
+	q.View = "agents"
+	said := func(l client.Lacks) {
+		for _, u := range l.Uncovered {
+			lacks = append(lacks, u.String())
+		}
+	}
+	for line, err := range client.New(h.nc, "shared").QueryTenant(h.ctx, "default", q, said) {
+		h.ok(err)
+		var row projections.Agent
+		h.ok(json.Unmarshal(line, &row))
+		agents = append(agents, row.Agent.String()+" of "+row.Owner)
+	}
+	return agents, lacks
+}
+
+// A list of all agents is merged of what the owners of all partitions have, whichever node is asked
+// and however it is cut into pages. What a node knows of partitions that it does not own is not shown.
+func TestAgentsOfAllOwners(t *testing.T) {
+	h := newHouse(t, nil)
+	names := []string{"n1", "n2", "n3"}
+	gates := h.owners(names...)
+	var want []string
+	for i := range 50 {
+		a := agent("default", "support", fmt.Sprintf("a%02d", i))
+		owner := int(a.Partition()) % len(names)
+		gates[owner].Agents.Apply(projections.Agent{Agent: a, Phase: "idle", Events: 4})
+		gates[(owner+1)%3].Agents.Apply(projections.Agent{Agent: a, Phase: "running", Events: 3}) // of before it moved
+		want = append(want, a.String()+" of "+names[owner])
+	}
+	h.opens(gates...)
+	for _, limit := range []int{0, 1000, 7} {
+		if got, lacks := h.listed(messages.Query{Limit: limit}); limit != 7 && !slices.Equal(got, want) || limit == 7 && !slices.Equal(got, want[:7]) || len(lacks) > 0 {
+			t.Errorf("limit %d: listed %v, lacking %v", limit, got, lacks)
+		}
+	}
+	var paged []string
+	for q := (ownersQuery{Tenant: "default", Query: messages.Query{View: "agents", Limit: 7}}); ; {
+		answers, _, err := gates[1].askOwners(q)
+		h.ok(err)
+		n := 0
+		for row := range merged(answers) {
+			if n++; n > 5 { // fewer than any owner gives
+				break
+			}
+			q.Cursor = row.Cursor
+			paged = append(paged, row.Cursor)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	if len(paged) != len(want) || !slices.IsSorted(paged) {
+		t.Errorf("in pages: %v", paged)
+	}
+	if got := gates[0].phase(agent("default", "support", "a07")); got != "idle" {
+		t.Errorf("a07 is %q", got)
+	}
+}
+
+// A list says which partitions it does not show: those without an owner, and those whose owner does
+// not answer.
+func TestAgentsOfMissingOwners(t *testing.T) {
+	h := newHouse(t, nil)
+	gates := h.owners("n1", "n2", "", "n4")
+	var want []string
+	for i := range 50 {
+		a := agent("default", "support", fmt.Sprintf("a%02d", i))
+		gates[int(a.Partition())%4].Agents.Apply(projections.Agent{Agent: a, Phase: "idle", Events: 4})
+		if int(a.Partition())%4 == 0 {
+			want = append(want, a.String()+" of n1")
+		}
+	}
+	h.opens(gates[0])
+	_, err := h.nc.Subscribe(gates[3].ownersSubject("n4"), func(*nats.Msg) {}) // it is frozen
+	h.ok(err)
+	got, lacks := h.listed(messages.Query{})
+	if !slices.Equal(got, want) || len(lacks) != 48 || !strings.HasPrefix(lacks[0], "partition 1 is not answered for by its owner, node n2: it is gone") ||
+		lacks[1] != "partition 2 has no owner" || !strings.HasSuffix(lacks[2], "node n4: no answer within 3s") {
+		t.Errorf("listed %v, lacking %v", got, lacks)
+	}
+	if u := (messages.Uncovered{Partition: 12, Indexed: 4100, End: 1234567}).String(); u != "partition 12 indexed to 4,100 of 1,234,567" {
+		t.Errorf("it says %s", u)
+	}
+}
+
+// A query that an owner refuses is refused.
+func TestOwnersRefuse(t *testing.T) {
+	h := newHouse(t, nil)
+	gates := h.owners("n1", "n2")
+	h.opens(gates...)
+	if _, err := gates[0].askOwner(context.Background(), "n2", ownersQuery{Tenant: "default", Query: messages.Query{Cursor: "nowhere"}}); messages.AsError(err).Code != messages.BadInput {
+		t.Errorf("it says %v", err)
+	}
+}

@@ -239,9 +239,11 @@ func (a *app) ofTenant(ctx context.Context, tenant string, q messages.Query) vie
 		if err := messages.ValidateToken("tenant", tenant); err != nil {
 			return usage("%v", err)
 		}
-		return a.read(ctx, false, each, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
-			return c.QueryTenant(ctx, tenant, q, a.lacks)
+		var of coverage
+		err := a.read(ctx, false, each, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+			return c.QueryTenant(ctx, tenant, q, a.lacks, of.take)
 		})
+		return a.covered(of, err)
 	}
 }
 
@@ -256,9 +258,11 @@ func (a *app) ofAgentOrTenant(ctx context.Context, tenant string, args []string,
 // ofStore is a view of the whole store.
 func (a *app) ofStore(ctx context.Context, name string) view {
 	return func(each func(json.RawMessage) error) error {
-		return a.read(ctx, false, each, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
-			return c.QueryStore(ctx, messages.Query{View: name})
+		var of coverage
+		err := a.read(ctx, false, each, func(ctx context.Context, c *client.Client) iter.Seq2[json.RawMessage, error] {
+			return c.QueryStore(ctx, messages.Query{View: name}, of.take)
 		})
+		return a.covered(of, err)
 	}
 }
 

@@ -2,7 +2,7 @@ package cluster
 
 import "github.com/reprise-dev/reprise/projections"
 
-// Agents is how many agents this node knows of, by phase: idle, running or
+// Agents is how many agents this node owns, by phase: idle, running or
 // paused. Right after a start those that run are the ones being recovered.
 func (n *Node) Agents() map[string]int {
 	phases := make(map[string]int)

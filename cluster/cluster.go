@@ -365,9 +365,6 @@ func (n *Node) openGateway(context.Context) error {
 
 // join becomes a member and takes the partitions that are free.
 func (n *Node) join(ctx context.Context) error {
-	if err := n.owner.watchAll(ctx); err != nil {
-		return fmt.Errorf("read the heads of the agents: %w", err)
-	}
 	n.integrity.begin(owned{n.owner, n.ownership})
 	if err := natslog.Await(ctx, n.doors, n.cfg.Logger, n.ownership.Join); err != nil {
 		return fmt.Errorf("join the other nodes: %w", err)

@@ -32,9 +32,8 @@ type owner struct {
 	left   func(messages.Partition)
 	logger *slog.Logger
 
-	ctx     context.Context
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
 	// waking bounds how many are recovered at once.
 	waking slots
 
@@ -58,35 +57,21 @@ func (o *owner) begin() *owner {
 	o.waking.free = atOnce
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	for p := range o.partitions {
-		o.partitions[p].told = make(chan struct{})
 		o.partitions[p].more = make(chan struct{}, 1)
 	}
 	return o
 }
 
-// watchAll reads the heads of all partitions, so that the list of agents is
-// whole here and a takeover finds them read.
-func (o *owner) watchAll(ctx context.Context) error {
-	var wg sync.WaitGroup
-	errs := make([]error, messages.Partitions)
-	for p := range messages.Partitions {
-		wg.Go(func() { _, errs[p] = o.heads(ctx, messages.Partition(p)) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Prepare reads the partition's heads and what is left of those who pulled its
 // inputs, and says no where this node must not take it. A partition without agents
 // has no heads.
-func (o *owner) Prepare(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
-	err := o.integrity.prepare(ctx, p)
-	if err != nil {
+func (o *owner) Prepare(ctx context.Context, p messages.Partition) (_ messages.Epoch, err error) {
+	defer func() {
+		if err != nil {
+			o.forget(p)
+		}
+	}()
+	if err := o.integrity.prepare(ctx, p); err != nil {
 		return 0, err
 	}
 	highest, err := o.heads(ctx, p)
@@ -103,18 +88,20 @@ func (o *owner) Prepare(ctx context.Context, p messages.Partition) (messages.Epo
 	return max(highest, pulled), nil
 }
 
-// heads reads the partition's heads, and goes on reading them for as long as the
-// node lives.
+// heads reads the partition's heads, and goes on reading them until they are forgotten.
 func (o *owner) heads(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
 	w := &o.partitions[p]
 	w.mu.Lock()
-	if !w.begun {
-		w.begun = true
-		o.running.Go(func() { o.follow(p) })
+	if w.told == nil {
+		var reading context.Context
+		reading, w.end = context.WithCancel(o.ctx)
+		w.told, w.read = make(chan struct{}), make(chan struct{})
+		go o.follow(reading, p, w.read)
 	}
+	told := w.told
 	w.mu.Unlock()
 	select {
-	case <-w.told:
+	case <-told:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
@@ -123,14 +110,16 @@ func (o *owner) heads(ctx context.Context, p messages.Partition) (messages.Epoch
 	return w.highest, nil
 }
 
-// follow reads the partition's heads; a reader that fails begins anew.
-func (o *owner) follow(p messages.Partition) {
+// follow reads the partition's heads, and closes done when it has ended; a reader that fails
+// is replaced.
+func (o *owner) follow(ctx context.Context, p messages.Partition, done chan<- struct{}) {
+	defer close(done)
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
-	for o.ctx.Err() == nil {
-		for head, err := range o.log.Follow(o.ctx, p) {
+	for ctx.Err() == nil {
+		for head, err := range o.log.Follow(ctx, p) {
 			if err != nil {
-				if o.ctx.Err() == nil {
+				if ctx.Err() == nil {
 					o.logger.Warn("the heads of a partition cannot be read; it is tried again", "partition", p, "error", err)
 				}
 				break
@@ -140,9 +129,26 @@ func (o *owner) follow(p messages.Partition) {
 		}
 		select {
 		case <-time.After(pause.NextBackOff()):
-		case <-o.ctx.Done():
+		case <-ctx.Done():
 		}
 	}
+}
+
+// forget ends the reading of a partition's heads, and drops them.
+func (o *owner) forget(p messages.Partition) {
+	w := &o.partitions[p]
+	w.mu.Lock()
+	reading, end := w.read, w.end
+	w.mu.Unlock()
+	if reading == nil {
+		return
+	}
+	end()
+	<-reading
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known = known{}
+	o.agents.Drop(p)
 }
 
 // saw takes notice of a head: the list of agents, what a taker must look at,
@@ -344,14 +350,17 @@ func (o *owner) Stay(p messages.Partition) { o.host.cancelDrain(p) }
 func (o *owner) Lost(p messages.Partition) {
 	w := &o.partitions[p]
 	w.mu.Lock()
-	stop := w.stop
+	stop, owned := w.stop, w.epoch != 0
 	w.stop, w.epoch, w.damaged, w.list = nil, 0, false, nil
 	w.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
 	o.host.shut(p)
-	o.left(p)
+	o.forget(p)
+	if owned {
+		o.left(p)
+	}
 }
 
 // owing is how many of a partition's agents owe work.
@@ -373,6 +382,8 @@ func (o *owner) epoch(p messages.Partition) messages.Epoch {
 // close stops reading heads.
 func (o *owner) close() {
 	o.cancel()
-	o.running.Wait()
+	for p := range messages.Partition(messages.Partitions) {
+		o.forget(p)
+	}
 	o.recovered.flush(o.logger)
 }

@@ -12,12 +12,25 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// watched is a partition whose heads this node reads.
+// watched is a partition that this node owns, or is about to take.
 type watched struct {
-	mu      sync.Mutex
-	begun   bool
+	mu sync.Mutex
+	known
+
+	epoch messages.Epoch // ours; 0: the partition is not
+	// damaged reports that commands are refused there.
+	damaged bool
+	stop    func() // ends what acts there
+	list    []owing
+	more    chan struct{} // receives when list has grown, or a timer has come to the front
+}
+
+// known is what the heads of a partition say. The zero value is that of one whose heads are not read.
+type known struct {
 	told    chan struct{} // closed when the past has been read
 	isTold  bool
+	end     func() // ends the reading; read is closed when it has ended
+	read    chan struct{}
 	highest messages.Epoch
 	newest  time.Time
 	// open are the agents that owe work; replies those with a newest frame so recent that
@@ -29,13 +42,6 @@ type watched struct {
 	streams map[messages.AgentID]time.Time
 	// timers are those of agents that owe nothing until then.
 	timers timers
-
-	epoch messages.Epoch // ours; 0: the partition is not
-	// damaged reports that commands are refused there.
-	damaged bool
-	stop    func() // ends what acts there
-	list    []owing
-	more    chan struct{} // receives when list has grown, or a timer has come to the front
 }
 
 // owing is an agent that is to be woken, and since when.
@@ -48,8 +54,7 @@ type owing struct {
 // replies to be sent again: their sending takes milliseconds.
 const replyWindow = 10 * time.Second
 
-// note remembers what a taker of the partition must know. It goes on while the
-// partition is ours: it may be lost and come back without another frame.
+// note remembers what a taker of the partition must know.
 func (w *watched) note(head eventlog.Head) {
 	w.highest = max(w.highest, head.Epoch)
 	if head.Time.After(w.newest) {

@@ -115,11 +115,16 @@ func (o *Ownership) take(ctx context.Context, st step) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			o.cfg.Owner.Lost(st.p)
+		}
+	}()
 	l, err := o.write(ctx, st, lease{Member: o.self.ID, Floor: max(highest, st.epoch) + 1})
 	if err != nil {
 		return err
 	}
-	if err := o.cfg.Owner.Acquired(st.p, l.epoch()); err != nil {
+	if err = o.cfg.Owner.Acquired(st.p, l.epoch()); err != nil {
 		return err
 	}
 	o.cfg.Logger.Debug("a partition is this node's", "partition", st.p, "epoch", l.epoch())

@@ -44,7 +44,7 @@ type owner struct {
 
 // heads is what an owner reads of the log itself.
 type heads interface {
-	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error]
+	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Stored, error]
 	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error]
 }
 
@@ -117,7 +117,7 @@ func (o *owner) follow(ctx context.Context, p messages.Partition, done chan<- st
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	for ctx.Err() == nil {
-		for head, err := range o.log.Follow(ctx, p) {
+		for m, err := range o.log.Follow(ctx, p) {
 			if err != nil {
 				if ctx.Err() == nil {
 					o.logger.Warn("the heads of a partition cannot be read; it is tried again", "partition", p, "error", err)
@@ -125,7 +125,7 @@ func (o *owner) follow(ctx context.Context, p messages.Partition, done chan<- st
 				break
 			}
 			pause.Reset()
-			o.saw(p, head)
+			o.saw(p, m.Head)
 		}
 		select {
 		case <-time.After(pause.NextBackOff()):

@@ -93,10 +93,11 @@ type Definitions interface {
 // are in one of them, in order.
 type Feed interface {
 	// Follow yields the newest head of every agent in the partition, and if that is
-	// foreign the one of its newest frame too, then a Head with a zero Agent to say
+	// foreign the one of its newest frame too, then one with a zero Agent to say
 	// that the past has been told, then every new head soon after it is stored,
-	// until ctx ends or the log fails; its error comes last. Safe for concurrent use.
-	Follow(ctx context.Context, p messages.Partition) iter.Seq2[Head, error]
+	// until ctx ends or the log fails; its error comes last. What is at hand of a new
+	// message comes with its head; a nil Frame says nothing. Safe for concurrent use.
+	Follow(ctx context.Context, p messages.Partition) iter.Seq2[Stored, error]
 	// Shards is how many there are, numbered from 0.
 	Shards() int
 	// ShardEnd is the sequence of the newest message of a shard; 0 if it is empty.
@@ -108,6 +109,10 @@ type Feed interface {
 	// told or, if it is on no agent's subject or was removed, passed over. Its error comes last; it wraps
 	// [ErrElsewhere] if after is beyond the shard's end: the log was restored.
 	ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[Stored, error]
+	// ReadPartition yields what the partition holds behind sequence after, in order, and ends
+	// where nothing more is there. Its error comes last; it wraps [ErrElsewhere] as that of
+	// ReadShard.
+	ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[Stored, error]
 }
 
 // Stored is a message of a shard. Foreign ones are told with their Head alone,

@@ -28,7 +28,6 @@ var _ eventlog.Feed = (*Log)(nil)
 type plain interface {
 	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error]
 	Purge(ctx context.Context, a messages.AgentID, before uint64) error
-	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error]
 	Shards() int
 	ShardEnd(ctx context.Context, shard int) (uint64, error)
 	ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messages.Blob, error]
@@ -173,8 +172,24 @@ func (l *Log) decrypt(ctx context.Context, a messages.AgentID, seq uint64, f *me
 // ReadShard yields what the shard holds; see eventlog.Feed. Frames are decrypted on demand;
 // the error for one whose agent has been deleted since wraps messages.ErrShredded.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return l.opened(ctx, l.log.ReadShard(ctx, shard, after))
+}
+
+// ReadPartition yields what the partition holds, on the terms of ReadShard.
+func (l *Log) ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return l.opened(ctx, l.log.ReadPartition(ctx, p, after))
+}
+
+// Follow yields the heads of a partition; see eventlog.Feed. The frames that come with them are
+// decrypted on demand, also after ctx has ended.
+func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Stored, error] {
+	return l.opened(context.WithoutCancel(ctx), l.log.Follow(ctx, p))
+}
+
+// opened yields messages whose frames are decrypted on demand.
+func (l *Log) opened(ctx context.Context, all iter.Seq2[eventlog.Stored, error]) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
-		for s, err := range l.log.ReadShard(ctx, shard, after) {
+		for s, err := range all {
 			if decode := s.Frame; err == nil && decode != nil {
 				s.Frame = func() (*messages.Frame, error) {
 					f, err := decode()

@@ -148,7 +148,7 @@ func follow(t *testing.T, log eventlog.Feed, p messages.Partition) *followed {
 				continue
 			}
 			select {
-			case f.heads <- h:
+			case f.heads <- h.Head:
 			case <-ctx.Done():
 			}
 		}

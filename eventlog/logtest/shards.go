@@ -3,6 +3,7 @@ package logtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -153,6 +154,31 @@ var sharding = map[string]func(*testing.T, Opened){
 			t.Errorf("told %+v, want %+v", m.Head, other)
 		}
 		s.end(t)
+	},
+	"a partition is read from any place, up to its end": func(t *testing.T, o Opened) {
+		agents := Neighbours(2)
+		tails := grow(t, o.Log, agents[0], eventlog.Position{}, 5)
+		elsewhere := Agent("ada")
+		for i := 0; elsewhere.Partition() == agents[0].Partition() || elsewhere.Partition()/4 != agents[0].Partition()/4; i++ { // in the same stream, where partitions share some
+			elsewhere = Agent(fmt.Sprint("ada", i))
+		}
+		far := grow(t, o.Log, elsewhere, eventlog.Position{}, 2)
+		other := grow(t, o.Log, agents[1], eventlog.Position{}, 1)[0]
+		for n, after := range append(tails, other) {
+			want := append(tails[min(n+1, 5):5:5], other)[:max(0, 5-n)]
+			for m, err := range o.Feed.ReadPartition(t.Context(), agents[0].Partition(), after.Seq) {
+				if err != nil || len(want) == 0 || !same(t, m, want[0]) {
+					t.Fatalf("behind %d: %+v, %v; want %+v", after.Seq, m.Head, err, want)
+				}
+				want = want[1:]
+			}
+			if len(want) > 0 {
+				t.Errorf("behind %d are not read: %+v", after.Seq, want)
+			}
+		}
+		if err := lastOf(o.Feed.ReadPartition(t.Context(), agents[0].Partition(), max(far[1].Seq, other.Seq)+1)); !errors.Is(err, eventlog.ErrElsewhere) {
+			t.Errorf("behind its end: %v, want ErrElsewhere", err)
+		}
 	},
 	"what was purged is not in its shard": func(t *testing.T, o Opened) {
 		a := Agent("ada")

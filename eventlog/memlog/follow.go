@@ -11,27 +11,27 @@ import (
 )
 
 // Follow yields heads; see eventlog.Feed. Its error is ctx's.
-func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
-	return func(yield func(eventlog.Head, error) bool) {
+func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
 		past, at := l.newest(p)
 		for _, h := range append(past, eventlog.Head{}) {
 			if err := ctx.Err(); err != nil {
-				yield(eventlog.Head{}, err)
+				yield(eventlog.Stored{}, err)
 				return
 			}
-			if !yield(h, nil) {
+			if !yield(eventlog.Stored{Head: h}, nil) {
 				return
 			}
 		}
 		for {
 			all, more := l.behind(p, at)
 			for _, m := range all {
-				if at = m.head.Seq; !yield(m.head, nil) {
+				if at = m.head.Seq; !yield(m.message(), nil) {
 					return
 				}
 			}
 			if !await(ctx, more) {
-				yield(eventlog.Head{}, ctx.Err())
+				yield(eventlog.Stored{}, ctx.Err())
 				return
 			}
 		}

@@ -65,6 +65,17 @@ func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[
 	}
 }
 
+// ReadPartition yields a partition's messages; see eventlog.Feed. Its error is ctx's.
+func (l *Log) ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		for m, err := range l.ReadShard(ctx, int(p), after) {
+			if err == nil && m.Agent == (messages.AgentID{}) || !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
 func (m *stored) message() eventlog.Stored {
 	s := eventlog.Stored{Head: m.head}
 	if !m.head.Foreign {

@@ -97,9 +97,6 @@ func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint6
 	return given, r.at, r.passed, err
 }
 
-// OwnBytes is how much of a node's own frames is kept for the reader of their shard.
-const OwnBytes = ownBytes
-
 // BytesAtOnce is how much a fetch brings of what is known to be there.
 const BytesAtOnce = bytesAtOnce
 

@@ -24,19 +24,22 @@ import (
 // appended from memory, others by a fetch. A consumer that is pushed each message as it is
 // stored takes the store's lock between any two appends, which with sync_always costs a
 // third of their rate.
-func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
-	return func(yield func(eventlog.Head, error) bool) {
+func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
 		var hidden hidden
 		var failed error
 		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
 		f.own = &l.own[Shard(p)]
-		f.giveOwn = f.ownOf(p, func(head eventlog.Head) bool { return yield(head, nil) })
+		f.giveOwn = f.ownOf(p, func(m eventlog.Stored) bool { return yield(m, nil) })
 		f.give = func(m *delivery) bool {
 			head, ok := l.head(m)
 			if ok && !f.told {
 				hidden.note(head)
 			}
-			return !ok || yield(head, nil)
+			if s, is := f.own.take(head.Seq); ok && is {
+				return yield(s, nil)
+			}
+			return !ok || yield(eventlog.Stored{Head: head}, nil)
 		}
 		f.idle = func() bool {
 			f.idle = nil // it is told once
@@ -44,10 +47,10 @@ func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventl
 			if more, failed = l.unhide(ctx, hidden, yield); failed != nil || !more {
 				return false
 			}
-			return yield(eventlog.Head{}, nil)
+			return yield(eventlog.Stored{}, nil)
 		}
 		if err := cmp.Or(f.follow(ctx), failed); err != nil {
-			yield(eventlog.Head{}, fmt.Errorf("follow partition %v: %w", p, err))
+			yield(eventlog.Stored{}, fmt.Errorf("follow partition %v: %w", p, err))
 		}
 	}
 }
@@ -113,7 +116,7 @@ func (f *follower) follow(ctx context.Context) error {
 // no more.
 func (f *follower) run(ctx context.Context) error {
 	if !f.known {
-		if f.own != nil && !f.whole {
+		if f.own != nil {
 			end, err := f.own.newest(ctx, f.c, f.stream)
 			if err != nil {
 				return err
@@ -180,16 +183,16 @@ func (f *follower) take(m *delivery) (more bool) {
 
 // ownOf returns a giveOwn for the heads of a partition. Where something before a head may
 // still be delivered, it gives none and stops before that head, which is then expected.
-func (f *follower) ownOf(p messages.Partition, give func(eventlog.Head) (more bool)) func(uint64) (uint64, bool) {
+func (f *follower) ownOf(p messages.Partition, give func(eventlog.Stored) (more bool)) func(uint64) (uint64, bool) {
 	return func(after uint64) (uint64, bool) {
 		list, last := f.own.behind(after, p)
 		if len(list) > 0 && after > f.at {
 			f.expected = list[0].Seq
 			return f.expected - 1, true
 		}
-		for _, head := range list {
-			if !give(head) {
-				return head.Seq, false
+		for _, m := range list {
+			if !give(m) {
+				return m.Seq, false
 			}
 		}
 		return last, true

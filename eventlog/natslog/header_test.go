@@ -63,7 +63,7 @@ func newestHead(t *testing.T, l *natslog.Log, a messages.AgentID) (newest eventl
 			break
 		}
 		if head.Agent == a {
-			newest = head
+			newest = head.Head
 		}
 	}
 	return newest

@@ -26,7 +26,7 @@ func (h *hidden) note(head eventlog.Head) {
 }
 
 // unhide yields the heads of the newest frames that foreign messages hide.
-func (l *Log) unhide(ctx context.Context, all hidden, yield func(eventlog.Head, error) bool) (more bool, err error) {
+func (l *Log) unhide(ctx context.Context, all hidden, yield func(eventlog.Stored, error) bool) (more bool, err error) {
 	for a, seq := range all {
 		m, err := l.headBefore(ctx, a, seq)
 		if err != nil {
@@ -35,7 +35,7 @@ func (l *Log) unhide(ctx context.Context, all hidden, yield func(eventlog.Head, 
 		if m == nil {
 			continue // none was ever there
 		}
-		if head, ok := l.head(m); ok && !yield(head, nil) {
+		if head, ok := l.head(m); ok && !yield(eventlog.Stored{Head: head}, nil) {
 			return false, nil
 		}
 	}

@@ -13,7 +13,7 @@ const (
 	// ownHeads is how many of the newest frames that this Log appended to a stream are
 	// remembered, by their heads: those of more than a second at a thousand a second.
 	ownHeads = 2048
-	// ownBytes is how much of these frames is kept for the reader of the shard, by their
+	// ownBytes is how much of these frames is kept until their followers have them, by their
 	// size as stored.
 	ownBytes = 512 << 10
 	// endFor is for how long the end of a stream is believed.
@@ -21,16 +21,13 @@ const (
 )
 
 // own is what this Log itself has appended to one stream, and the stream's end. Followers
-// take the heads of their node's commits from here, and the reader of the shard the frames:
-// they read the stream only from a sequence on that another node has written, or that is not
-// kept. The zero value is empty. Safe for concurrent use.
+// take the heads of their node's commits from here, with the frames that are kept: they read
+// the stream only from a sequence on that another node has written, or that is not
+// remembered. The zero value is empty. Safe for concurrent use.
 type own struct {
 	mu    sync.Mutex
 	heads []ownHead // the one with sequence n is at n modulo ownHeads
-	// reading reports whether frames are kept, for a reader that has all up to read.
-	reading bool
-	read    uint64
-	kept    int // bytes
+	kept  int       // bytes of frames
 
 	endMu      sync.Mutex
 	end        uint64
@@ -41,7 +38,7 @@ type own struct {
 type ownHead struct {
 	eventlog.Head
 	of messages.Partition
-	// frame is kept for the reader of the shard, with its digest and its size as stored.
+	// frame is kept for the follower of the partition, with its digest and its size as stored.
 	// Nil: it is not.
 	frame  *messages.Frame
 	digest messages.Digest
@@ -64,7 +61,7 @@ func (o *own) add(e eventlog.Entry, tail eventlog.Position) {
 	f := e.Frame
 	h.of = e.Agent.Partition()
 	h.Head = eventlog.Head{Agent: e.Agent, Seq: seq, ID: f.ID, Time: time.Now().UTC(), Epoch: f.Epoch, First: f.First, Last: f.Last(), Summary: e.Summary}
-	if o.reading && seq > o.read && o.kept+len(e.Bytes) <= ownBytes {
+	if o.kept+len(e.Bytes) <= ownBytes {
 		h.frame, h.digest, h.size = f, tail.Digest, len(e.Bytes)
 		o.kept += h.size
 	}
@@ -94,56 +91,38 @@ func (o *own) at(seq uint64) *ownHead {
 }
 
 // behind returns the heads of a partition among those that follow sequence at without a gap,
-// and the sequence of the last of all.
-func (o *own) behind(at uint64, p messages.Partition) (list []eventlog.Head, last uint64) {
+// with the frames that are kept, which they are no longer, and the sequence of the last of all.
+func (o *own) behind(at uint64, p messages.Partition) (list []eventlog.Stored, last uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for h := o.at(at + 1); h != nil; h = o.at(at + 1) {
 		if at = h.Seq; h.of == p {
-			list = append(list, h.Head)
+			list = append(list, h.stored())
+			o.drop(h)
 		}
 	}
 	return list, at
 }
 
-// keep has frames behind sequence at kept for a reader of the shard, until it calls stop, and
-// reports whether they are: there is one such reader at a time.
-func (o *own) keep(at uint64) (stop func(), kept bool) {
+// take returns the message with this sequence, with its frame if that is kept, which it is no
+// longer. It reports whether it is remembered.
+func (o *own) take(seq uint64) (m eventlog.Stored, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.reading {
-		return func() {}, false
+	h := o.at(seq)
+	if h == nil {
+		return m, false
 	}
-	o.reading, o.read = true, at
-	return func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.reading = false
-		for i := range o.heads {
-			o.drop(&o.heads[i])
-		}
-	}, true
+	m = h.stored()
+	o.drop(h)
+	return m, true
 }
 
-// frames returns the frames that are kept and follow sequence at without a gap. Those up to at
-// are kept no longer.
-func (o *own) frames(at uint64) (list []eventlog.Stored) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for seq := o.read + 1; seq <= min(at, o.read+ownHeads) && o.heads != nil; seq++ {
-		if h := &o.heads[seq%ownHeads]; h.Seq <= at {
-			o.drop(h)
-		}
-	}
-	o.read = max(o.read, at)
-	for h := o.at(at + 1); h != nil && h.frame != nil; h = o.at(h.Seq + 1) {
-		list = append(list, h.stored())
-	}
-	return list
-}
-
-// stored returns the message that holds a frame which is kept.
+// stored returns the message that holds the frame, or its head alone if the frame is not kept.
 func (h *ownHead) stored() eventlog.Stored {
+	if h.frame == nil {
+		return eventlog.Stored{Head: h.Head}
+	}
 	f, digest := *h.frame, h.digest
 	f.Time = time.Unix(0, f.Time.UnixNano()).UTC() // as it is read
 	s := eventlog.Stored{Head: h.Head, Types: make([]string, len(f.Events))}

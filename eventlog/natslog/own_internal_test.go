@@ -7,22 +7,18 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A frame that the reader has passed, since it was purged, is kept no longer, however far the
-// reader came at once.
-func TestPassedFramesAreDropped(t *testing.T) { // A102, A108
-	for _, at := range []uint64{2, ownHeads, 3 * ownHeads} {
-		o := new(own)
-		if _, kept := o.keep(0); !kept {
-			t.Fatal("nothing is kept")
-		}
-		a := messages.AgentID{Tenant: messages.DefaultTenant, Kind: "clerk", Key: "ada"}
+// A frame is kept until its follower has it, and those of one stream only as far as there is room.
+func TestOwnFramesAreGivenOnce(t *testing.T) { // A102, A108
+	o := new(own)
+	a := messages.AgentID{Tenant: messages.DefaultTenant, Kind: "clerk", Key: "ada"}
+	for seq := range uint64(3) {
 		f := &messages.Frame{ID: "f1", Epoch: 1, First: 1, Events: []messages.Event{messages.CommandNoop{}}}
-		o.add(eventlog.Entry{Agent: a, Frame: f, Bytes: make([]byte, 100)}, eventlog.Position{Seq: 2}) // not behind 0 without a gap
-		if list := o.frames(0); len(list) != 0 || o.kept != 100 {
-			t.Fatalf("%d frames, %d bytes are kept", len(list), o.kept)
-		}
-		if list := o.frames(at); len(list) != 0 || o.kept != 0 {
-			t.Errorf("at %d: %d frames, %d bytes are kept", at, len(list), o.kept)
-		}
+		o.add(eventlog.Entry{Agent: a, Frame: f, Bytes: make([]byte, ownBytes/2)}, eventlog.Position{Seq: seq + 1})
+	}
+	if list, last := o.behind(0, a.Partition()); last != 3 || len(list) != 3 || list[0].Frame == nil || list[1].Frame == nil || list[2].Frame != nil || o.kept != 0 {
+		t.Errorf("%d are given up to %d, %d bytes are kept", len(list), last, o.kept)
+	}
+	if list, _ := o.behind(0, a.Partition()); len(list) != 3 || list[0].Frame != nil {
+		t.Errorf("a frame is given again: %v", list)
 	}
 }

@@ -2,7 +2,6 @@ package natslog_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func followed(t *testing.T, l *natslog.Log, p messages.Partition) (next func() e
 				return
 			}
 			select {
-			case heads <- head:
+			case heads <- head.Head:
 			case <-ctx.Done():
 			}
 		}
@@ -172,86 +171,47 @@ func TestHeadsOfOwnFramesAfterStart(t *testing.T) { // A107
 	}
 }
 
-// The reader of a shard takes its node's own frames from memory. Frames of another node, those
-// for which there is no room and those that came while nothing read it takes from the stream,
-// and leaves none out.
+// The heads of own frames come with the frames, those of others' do not.
 func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	t.Parallel()
-	l, other, fetches := twoNodes(t)
+	l, other, _ := twoNodes(t)
 	agents := agentsOf(0, 2)
+	all := make(chan eventlog.Stored)
+	go func() {
+		for m, err := range l.Follow(t.Context(), 0) {
+			if err != nil {
+				return
+			}
+			select {
+			case all <- m:
+			case <-t.Context().Done():
+			}
+		}
+	}()
+	if m := <-all; m.Agent != (messages.AgentID{}) {
+		t.Fatalf("message %+v of an empty partition", m.Head)
+	}
 	var mine, theirs eventlog.Position
-	var next func() eventlog.Stored
-	wants := func(a messages.AgentID, want eventlog.Position) {
-		t.Helper()
-		m := next()
-		for ; m.Agent == (messages.AgentID{}); m = next() { // a pause
+	for range 3 {
+		mine = grow(t, l, agents[0], mine, 1)[0]
+		m := <-all
+		if m.Seq != mine.Seq || m.Frame == nil || m.Digest() != mine.Digest || len(m.Types) == 0 {
+			t.Fatalf("message %+v with types %v, want event %d at %d", m.Head, m.Types, mine.Last, mine.Seq)
 		}
-		if m.Agent != a || m.Seq != want.Seq || m.ID != want.Frame || m.Last != want.Last || m.Digest() != want.Digest || len(m.Types) == 0 {
-			t.Fatalf("message %+v with types %v, want event %d of %s at %d", m.Head, m.Types, want.Last, a, want.Seq)
-		}
-		if f, err := m.Frame(); err != nil || f.ID != want.Frame || !f.Time.Equal(want.Time) || f.Time.Location() != time.UTC {
+		if f, err := m.Frame(); err != nil || f.ID != mine.Frame || !f.Time.Equal(mine.Time) || f.Time.Location() != time.UTC {
 			t.Fatalf("frame %+v, %v", f, err)
 		}
 	}
-	own := func() {
-		t.Helper()
-		mine = grow(t, l, agents[0], mine, 1)[0]
-		wants(agents[0], mine)
-	}
-	alone := func() {
-		t.Helper()
-		before := fetches()
-		for range 3 {
-			own()
-		}
-		if n := fetches() - before; n != 0 {
-			t.Errorf("the stream was read %d times for the node's own frames", n)
-		}
-	}
-	next, stop := shardRead(t, l, 0)
-	if m := next(); m.Agent != (messages.AgentID{}) {
-		t.Fatalf("message %+v of an empty shard", m.Head)
-	}
-	alone()
-	for range 3 {
+	for range 5 { // own ones among others' are fetched
 		theirs = grow(t, other, agents[1], theirs, 1)[0]
 		mine = grow(t, l, agents[0], mine, 1)[0]
-		wants(agents[1], theirs)
-		wants(agents[0], mine)
-	}
-	for range 2*natslog.QuietRounds + 2 { // a fetch may bring the next one, too
-		own()
-	}
-	alone()
-
-	before, word := fetches(), strings.Repeat("x", natslog.OwnBytes/16)
-	var tails []eventlog.Position
-	for range 20 { // nothing takes them meanwhile
-		tail, err := l.Append(t.Context(), logtest.Entry(t, agents[0], mine, messages.CommandNoop{Command: "abort", Reason: word}))
-		if err != nil {
-			t.Fatal(err)
+		if m := <-all; m.Seq != theirs.Seq || m.Frame != nil {
+			t.Errorf("message %+v, want the head at %d alone", m.Head, theirs.Seq)
 		}
-		mine = tail
-		tails = append(tails, mine)
+		if m := <-all; m.Seq != mine.Seq || m.Frame == nil {
+			t.Errorf("message %+v, want the frame at %d", m.Head, mine.Seq)
+		}
 	}
-	for _, want := range tails {
-		wants(agents[0], want)
-	}
-	if fetches() == before {
-		t.Error("more is kept than there should be room for")
-	}
-	own()
-	alone()
-
-	stop()
-	read := mine.Seq
-	missed := grow(t, l, agents[0], mine, 2)
-	next, _ = shardRead(t, l, read)
-	wants(agents[0], missed[0])
-	wants(agents[0], missed[1])
-	mine = missed[1]
-	own()
-	alone()
 }
 
 // What was appended before the connection broke is read from the stream, which may have lost it.
@@ -261,60 +221,22 @@ func TestOwnFramesOfABrokenConnection(t *testing.T) { // A87, A107
 	fetches := fetched(t, l)
 	a := agentsOf(0, 1)[0]
 	connected := c.Conns[0].StatusChanged(nats.CONNECTED)
-	next, _ := shardRead(t, l, 0)
-	if m := next(); m.Agent != (messages.AgentID{}) {
-		t.Fatalf("message %+v of an empty shard", m.Head)
-	}
+	next := followed(t, l, 0)
 	var tail eventlog.Position
-	for range 20 { // the reader may have taken the frame before the connection broke
+	for range 20 { // the follower may have taken the frame before the connection broke
 		tail = grow(t, l, a, tail, 1)[0]
 		if err := c.Conns[0].ForceReconnect(); err != nil {
 			t.Fatal(err)
 		}
 		<-connected
-		m := next()
-		for ; m.Agent == (messages.AgentID{}); m = next() { // a pause
-		}
-		if m.Seq != tail.Seq || m.ID != tail.Frame {
-			t.Fatalf("message %+v, want event %d at %d", m.Head, tail.Last, tail.Seq)
+		if m := next(); m.Seq != tail.Seq || m.ID != tail.Frame {
+			t.Fatalf("message %+v, want event %d at %d", m, tail.Last, tail.Seq)
 		}
 		if fetches() > 0 {
 			return
 		}
 	}
 	t.Error("frames of before the connection broke came from memory")
-}
-
-// shardRead reads the shard of partition 0 behind a sequence until it is stopped.
-func shardRead(t *testing.T, l *natslog.Log, after uint64) (next func() eventlog.Stored, stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	all, ended := make(chan eventlog.Stored), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for m, err := range l.ReadShard(ctx, l.ShardOf(agentsOf(0, 1)[0]), after) {
-			if err != nil {
-				return
-			}
-			select {
-			case all <- m:
-			case <-ctx.Done():
-			}
-		}
-	}()
-	stop = func() { cancel(); <-ended }
-	t.Cleanup(stop)
-	next = func() eventlog.Stored {
-		t.Helper()
-		select {
-		case m := <-all:
-			return m
-		case <-ended:
-			t.Fatal("the reader ended")
-			return eventlog.Stored{}
-		}
-	}
-	return next, stop
 }
 
 // agentsOf returns n agents of a partition.

@@ -83,7 +83,7 @@ func newLagged(t *testing.T, fetches ...[]uint64) *lagged {
 	f := &follower{stream: "S", filter: "f", atOnce: headsAtOnce, at: 5, passed: 5, told: true, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
 	l := &lagged{t: t, reader: reader{follower: f, quiet: quietRounds, goal: 5, from: 5, used: time.Now(), feed: &feed{c: &conn{nc: new(nats.Conn)}, consumer: &lagging{t: t, fetches: fetches}}}}
 	f.give = func(m *delivery) bool { l.given = append(l.given, m.seq); return true }
-	f.giveOwn = f.ownOf(0, func(head eventlog.Head) bool { l.given = append(l.given, head.Seq); return true })
+	f.giveOwn = f.ownOf(0, func(head eventlog.Stored) bool { l.given = append(l.given, head.Seq); return true })
 	return l
 }
 

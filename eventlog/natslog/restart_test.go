@@ -38,7 +38,7 @@ func TestServerRestart(t *testing.T) {
 	go func() {
 		for h, err := range l.Follow(ctx, a.Partition()) {
 			if err == nil {
-				heads <- h
+				heads <- h.Head
 			}
 		}
 		close(heads)

@@ -40,20 +40,34 @@ func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 }
 
 // ReadShard yields a shard's messages; see eventlog.Feed. As Follow it outlives
-// lost connections and consumers, and takes what comes twice a second: what this Log
-// appends from memory, as far as it is kept, the rest by a fetch. The past
+// lost connections and consumers, and fetches what comes twice a second. The past
 // is fetched, too, a few messages ahead of the reader. Its error is ctx's, that the connection was closed, that
 // after is beyond the shard's end, or that the end could not be looked up to begin with.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
-		err := l.readShard(ctx, shard, after, func(s eventlog.Stored) bool { return yield(s, nil) })
-		if err != nil {
+		give := func(s eventlog.Stored) bool { return yield(s, nil) }
+		pause := func(upto uint64) bool { return yield(eventlog.Stored{Head: eventlog.Head{Seq: upto}}, nil) }
+		if err := l.readOn(ctx, shard, "", after, give, pause); err != nil {
 			yield(eventlog.Stored{}, fmt.Errorf("read shard %d: %w", shard, err))
 		}
 	}
 }
 
-func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(eventlog.Stored) bool) error {
+// ReadPartition yields the messages of a partition that its shard's leader has; see
+// eventlog.Feed. Its errors are those of ReadShard.
+func (l *Log) ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		give := func(s eventlog.Stored) bool { return yield(s, nil) }
+		end := func(uint64) bool { return false }
+		if err := l.readOn(ctx, Shard(p), l.subjects.LogOf(p), after, give, end); err != nil {
+			yield(eventlog.Stored{}, fmt.Errorf("read partition %s: %w", p, err))
+		}
+	}
+}
+
+// readOn gives the messages of a shard that a filter matches; where nothing more is there it calls
+// pause. Each reports whether more is wanted.
+func (l *Log) readOn(ctx context.Context, shard int, filter string, after uint64, give func(eventlog.Stored) bool, pause func(upto uint64) bool) error {
 	stream, c, err := l.shard(shard)
 	if err != nil {
 		return err
@@ -65,7 +79,7 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 	case after > end:
 		return fmt.Errorf("sequence %d is beyond its end, which is %d: %w", after, end, eventlog.ErrElsewhere)
 	}
-	f := &follower{c: c, stream: stream, whole: true, at: after, passed: after, atOnce: framesAtOnce, log: l.log}
+	f := &follower{c: c, stream: stream, filter: filter, whole: true, at: after, passed: after, atOnce: framesAtOnce, log: l.log}
 	f.give = func(m *delivery) bool {
 		head, ok := l.head(m)
 		if !ok {
@@ -78,19 +92,7 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 		}
 		return give(s)
 	}
-	if stop, kept := l.own[shard].keep(after); kept {
-		defer stop()
-		f.own = &l.own[shard]
-		f.giveOwn = func(at uint64) (uint64, bool) {
-			for _, s := range f.own.frames(at) {
-				if at = s.Seq; !give(s) {
-					return at, false
-				}
-			}
-			return at, true
-		}
-	}
-	f.idle = func() bool { return give(eventlog.Stored{Head: eventlog.Head{Seq: max(f.at, end)}}) }
+	f.idle = func() bool { return pause(max(f.at, end)) }
 	return f.follow(ctx)
 }
 

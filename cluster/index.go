@@ -227,7 +227,7 @@ func (v *agentsIndex) Unreadable(tenant string) int {
 	if store == nil {
 		return 0
 	}
-	return store.Unreadable(tenant)
+	return store.Unreadable(tenant, nil)
 }
 
 // Positions returns how far each shard was read.

@@ -608,8 +608,8 @@ func TestUnreadableFramesAreCounted(t *testing.T) {
 	if !strings.Contains(logged.String(), "repeats events") {
 		t.Errorf("log: got %s, want the repeated frame", logged.String())
 	}
-	left := s.Unreadable("default") + s.Unreadable("acme")
-	if left != 3 || s.Unreadable(bad.Agent.Tenant) == 0 || s.Unreadable("nobody") != 0 {
+	left := s.Unreadable("default", nil) + s.Unreadable("acme", nil)
+	if left != 3 || s.Unreadable(bad.Agent.Tenant, nil) == 0 || s.Unreadable("nobody", nil) != 0 {
 		t.Errorf("unreadable frames of the tenants: got %d, want 3", left)
 	}
 }
@@ -645,19 +645,19 @@ func TestFramesWithoutAKey(t *testing.T) { // A108
 	if warned := strings.Count(logged.String(), "level=WARN"); warned != 1 || !strings.Contains(logged.String(), victim.String()) {
 		t.Errorf("warnings: got %d, want 1 for %s: %s", warned, victim, logged.String())
 	}
-	if got := s.Unreadable(victim.Tenant); got != lost {
+	if got := s.Unreadable(victim.Tenant, nil); got != lost {
 		t.Errorf("unreadable frames: got %d, want %d", got, lost)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, path)
-	if got := s.Unreadable(victim.Tenant); got != lost {
+	if got := s.Unreadable(victim.Tenant, nil); got != lost {
 		t.Errorf("unreadable frames after reopening: got %d, want %d", got, lost)
 	}
 	w.append(victim, typeOnly("agent.deleted"))
 	w.apply(t, s, 30)
-	if got := s.Unreadable(victim.Tenant); got != 0 {
+	if got := s.Unreadable(victim.Tenant, nil); got != 0 {
 		t.Errorf("unreadable frames of a deleted agent: got %d, want 0", got)
 	}
 }
@@ -763,7 +763,7 @@ func TestFramesThatCannotBeReadNow(t *testing.T) { // A30, A87
 			t.Fatal(err)
 		}
 	}
-	if answers(t, s, 0) != answers(t, good, 0) || s.Unreadable("default")+s.Unreadable("acme") != 0 {
+	if answers(t, s, 0) != answers(t, good, 0) || s.Unreadable("default", nil)+s.Unreadable("acme", nil) != 0 {
 		t.Error("got other answers or unreadable frames, want those of a store that read all frames at once")
 	}
 }

@@ -21,6 +21,8 @@ type Row struct {
 	// Cursor asks for what comes behind the row. It means the same on every node.
 	// Empty: nothing does, and the row does not count towards a limit.
 	Cursor string
+	// Key orders the rows of several stores as each has them.
+	Key string
 	// Line is the row's content: JSON, when it is marshalled.
 	Line any
 }
@@ -29,6 +31,8 @@ type Row struct {
 type Query struct {
 	Tenant, Kind string
 	projections.EffectFilter
+	// Shards are those of the agents. Nil: all.
+	Shards []int
 	// After is the cursor of the last row that was seen.
 	After string
 	// Limit is the most rows to return; 0 means all.
@@ -50,6 +54,21 @@ func (s *statement) limit(n int) {
 	if n > 0 {
 		s.add(` LIMIT ?`, n)
 	}
+}
+
+// of adds that a shard is one of some.
+func (s *statement) of(column string, shards []int) {
+	if shards == nil {
+		return
+	}
+	s.add(` AND ` + column + ` IN (`)
+	for i, shard := range shards {
+		if i > 0 {
+			s.add(`, `)
+		}
+		s.add(`?`, shard)
+	}
+	s.add(`)`)
 }
 
 // position is that of a row in the order of its view.
@@ -120,7 +139,7 @@ func (s *Store) calls(ctx context.Context, st statement, err error, of string, l
 		if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &raw); err != nil {
 			return Row{}, err
 		}
-		row.Cursor = cursor(of, at)
+		row.Cursor, row.Key = cursor(of, at), fmt.Sprintf("%020d\x00%s\x00%s\x00%020d", at.At, at.Kind, at.Key, at.N)
 		row.Line, err = line(raw)
 		return row, err
 	})
@@ -148,6 +167,7 @@ func (q Query) calls(at, index string) (s statement) {
 	if !q.Until.IsZero() {
 		s.add(` AND e.at < ?`, q.Until.UnixNano())
 	}
+	s.of(`a.shard`, q.Shards)
 	for _, path := range slices.Sorted(maps.Keys(q.Where)) {
 		s.add(` AND instr(e.leaves, ?) > 0`, projections.Leaf(path, q.Where[path]))
 	}

@@ -95,9 +95,9 @@ func forget(ctx context.Context, tx *sql.Tx, id int64) error {
 		`UPDATE hours SET calls = hours.calls - u.calls, failed = hours.failed - u.failed, lost = hours.lost - u.lost, input = hours.input - u.input,
 			output = hours.output - u.output, cached = hours.cached - u.cached, reasoning = hours.reasoning - u.reasoning, cost = hours.cost - u.cost
 			FROM usage u, agents a WHERE u.agent = ?1 AND a.id = ?1
-			AND hours.tenant = a.tenant AND hours.kind = a.kind AND hours.model = u.model AND hours.hour = u.hour`,
-		`DELETE FROM hours WHERE calls = 0 AND (tenant, hour, kind, model) IN
-			(SELECT a.tenant, u.hour, a.kind, u.model FROM usage u, agents a WHERE u.agent = ?1 AND a.id = ?1)`,
+			AND hours.tenant = a.tenant AND hours.kind = a.kind AND hours.model = u.model AND hours.hour = u.hour AND hours.shard = a.shard`,
+		`DELETE FROM hours WHERE calls = 0 AND (tenant, hour, kind, model, shard) IN
+			(SELECT a.tenant, u.hour, a.kind, u.model, a.shard FROM usage u, agents a WHERE u.agent = ?1 AND a.id = ?1)`,
 		`DELETE FROM usage WHERE agent = ?1`, `DELETE FROM effects WHERE agent = ?1`, `DELETE FROM agents WHERE id = ?1`,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, id); err != nil {
@@ -107,25 +107,37 @@ func forget(ctx context.Context, tx *sql.Tx, id int64) error {
 	return nil
 }
 
-// Unreadable is how many frames of a tenant's agents could not be read and are
-// left out, as of the newest batch. It never waits.
-func (s *Store) Unreadable(tenant string) int {
-	if bad := s.bad.Load(); bad != nil {
-		return (*bad)[tenant]
-	}
-	return 0
+// badOf is whose frames could not be read.
+type badOf struct {
+	tenant string
+	shard  int
 }
 
-// count counts the frames that could not be read, by tenant.
-func count(ctx context.Context, q queryer) (*map[string]int, error) {
-	bad := make(map[string]int)
+// Unreadable is how many frames of a tenant's agents in some shards could not be read and are
+// left out, as of the newest batch. A nil of: in all. It never waits.
+func (s *Store) Unreadable(tenant string, of func(shard int) bool) (frames int) {
+	bad := s.bad.Load()
+	if bad == nil {
+		return 0
+	}
+	for whose, n := range *bad {
+		if whose.tenant == tenant && (of == nil || of(whose.shard)) {
+			frames += n
+		}
+	}
+	return frames
+}
+
+// count counts the frames that could not be read.
+func count(ctx context.Context, q queryer) (*map[badOf]int, error) {
+	bad := make(map[badOf]int)
 	err := each(ctx, q, func(r *sql.Rows) error {
-		var tenant string
+		var of badOf
 		var frames int
-		err := r.Scan(&tenant, &frames)
-		bad[tenant] = frames
+		err := r.Scan(&of.tenant, &of.shard, &frames)
+		bad[of] = frames
 		return err
-	}, `SELECT tenant, sum(bad) FROM agents WHERE bad > 0 GROUP BY tenant`)
+	}, `SELECT tenant, shard, sum(bad) FROM agents WHERE bad > 0 GROUP BY tenant, shard`)
 	return &bad, err
 }
 

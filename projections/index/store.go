@@ -17,7 +17,7 @@ import (
 
 // version is that of the folds and of the tables: a file of another one is
 // dropped.
-const version = 5
+const version = 6
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `
@@ -48,11 +48,11 @@ CREATE TABLE usage (
 	calls INTEGER NOT NULL, failed INTEGER NOT NULL, lost INTEGER NOT NULL,
 	input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, reasoning INTEGER NOT NULL, cost INTEGER NOT NULL,
 	PRIMARY KEY (agent, model, hour)) WITHOUT ROWID;
-CREATE TABLE hours ( -- the same, summed over agents
-	tenant TEXT NOT NULL, hour INTEGER NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
+CREATE TABLE hours ( -- the same, summed over the agents of a shard
+	tenant TEXT NOT NULL, hour INTEGER NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL, shard INTEGER NOT NULL,
 	calls INTEGER NOT NULL, failed INTEGER NOT NULL, lost INTEGER NOT NULL,
 	input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, reasoning INTEGER NOT NULL, cost INTEGER NOT NULL,
-	PRIMARY KEY (tenant, hour, kind, model)) WITHOUT ROWID;
+	PRIMARY KEY (tenant, hour, kind, model, shard)) WITHOUT ROWID;
 `
 
 // Store is an open file. Queries are safe for concurrent use, also beside the
@@ -62,9 +62,9 @@ type Store struct {
 	logger *slog.Logger
 	write  *sql.DB
 	read   *sql.DB
-	find   *sql.Stmt                      // of write: an agent
-	shards map[int]Shard                  // as committed; of the goroutine that applies
-	bad    atomic.Pointer[map[string]int] // frames that could not be read, by tenant
+	find   *sql.Stmt                     // of write: an agent
+	shards map[int]Shard                 // as committed; of the goroutine that applies
+	bad    atomic.Pointer[map[badOf]int] // frames that could not be read
 	// untidy reports whether what SQLite has yet to write back may hold something of a
 	// deleted agent.
 	untidy bool

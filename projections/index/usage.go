@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"iter"
 	"time"
 
@@ -18,8 +19,10 @@ type UsageQuery struct {
 	// Since and Until choose whole hours: from that of Since on, and before that
 	// of Until.
 	Since, Until time.Time
-	After        string
-	Limit        int
+	// Shards are those of the agents. Nil: all.
+	Shards []int
+	After  string
+	Limit  int
 }
 
 // By lists what usage can be summed by.
@@ -113,6 +116,7 @@ func (s *statement) where(q UsageQuery, of string) {
 	if !q.Until.IsZero() {
 		s.add(` AND u.hour < ?`, q.Until.Unix()/3600)
 	}
+	s.of(of+`.shard`, q.Shards)
 }
 
 // sum reads a row of sums.
@@ -133,10 +137,10 @@ func sum(r *sql.Rows, q UsageQuery) (Row, error) {
 	}}
 	key, known := keys[q.By]
 	if !known { // the total
-		return Row{Line: l}, nil
+		return Row{Key: "\U0010ffff", Line: l}, nil // behind all others
 	}
 	key.line(&l, q.Tenant, at)
-	return Row{cursor(ofUsage+q.By, at), l}, nil
+	return Row{cursor(ofUsage+q.By, at), fmt.Sprintf("%s\x00%s\x00%020d", at.Kind, at.Key, at.At), l}, nil
 }
 
 // wholeCost is the cost of whole units and nanos, the most there is if it is more.

@@ -20,6 +20,7 @@ type writer struct {
 
 type hourAt struct {
 	tenant, kind string
+	shard        int
 	usedAt
 }
 
@@ -75,7 +76,7 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	for at, s := range f.used {
 		w.do(`INSERT INTO usage (agent, model, hour, `+counts+`) VALUES (?, ?, ?, `+marks+`) ON CONFLICT (agent, model, hour) DO UPDATE SET `+more,
 			append([]any{f.id, at.model, at.hour}, s.values()...)...)
-		key := hourAt{a.Tenant, a.Kind, at}
+		key := hourAt{a.Tenant, a.Kind, f.shard, at}
 		w.hours[key] = w.hours[key].plus(s)
 	}
 }
@@ -94,11 +95,11 @@ func (w *writer) effect(agent int64, e projections.Effect) {
 		agent, int64(e.N), e.Agent.Tenant, e.Agent.Kind, e.Tool, string(e.Outcome), e.At.UnixNano(), projections.Leaves(e.Arguments), w.json(e))
 }
 
-// sums adds what agents have used to the sums of all.
+// sums adds what agents have used to the sums of their shards.
 func (w *writer) sums() {
 	for at, s := range w.hours {
-		w.do(`INSERT INTO hours (tenant, hour, kind, model, `+counts+`) VALUES (?, ?, ?, ?, `+marks+`) ON CONFLICT (tenant, hour, kind, model) DO UPDATE SET `+more,
-			append([]any{at.tenant, at.hour, at.kind, at.model}, s.values()...)...)
+		w.do(`INSERT INTO hours (tenant, hour, kind, model, shard, `+counts+`) VALUES (?, ?, ?, ?, ?, `+marks+`) ON CONFLICT (tenant, hour, kind, model, shard) DO UPDATE SET `+more,
+			append([]any{at.tenant, at.hour, at.kind, at.model, at.shard}, s.values()...)...)
 	}
 }
 

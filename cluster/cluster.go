@@ -188,7 +188,6 @@ type Node struct {
 	started   time.Time
 	// up says that all of the node is there, ending that it stops.
 	up, ending atomic.Bool
-	lag        lookedUp[uint64] // of the index
 	ownership  *ownership.Ownership
 	gateway    *gateway.Gateway
 	client     *client.Client
@@ -299,7 +298,7 @@ func (n *Node) openHost(ctx context.Context) error {
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
 			MayAct: func() bool { return n.ownership.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.electionTimeout(), Lease: lateAfter,
-			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
+			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: indexed{n.metrics.Observer(hub), n.index},
 			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})
@@ -332,7 +331,7 @@ func (n *Node) openOwner(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, inbox: n.inbox, agents: n.agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); n.hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
+	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, index: n.index, inbox: n.inbox, agents: n.agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); n.hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.ownership = ownership.New(ownership.Config{
 		JetStream: n.js, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Owner: n.owner, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,

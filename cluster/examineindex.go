@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// examine compares what this node's index holds of an agent with what
+// examine compares what this node's index holds of an agent that is its own with what
 // a replay gives, if it is to look deep. An index that lags, and an agent that changes
 // meanwhile, are passed over.
 func (v *agentsIndex) examine(log eventlog.Reader) doctor.Check {
@@ -61,18 +61,21 @@ func (v *agentsIndex) examine(log eventlog.Reader) doctor.Check {
 }
 
 // upTo returns the index once it has the agent's newest frame; nil if it
-// does not have it even after a while.
+// does not have it even after a while, or if the agent is another node's.
 func (v *agentsIndex) upTo(ctx context.Context, s doctor.Subject) (*index.Store, error) {
-	shard := int(s.Agent.Partition()) * v.log.Shards() / messages.Partitions
+	p := s.Agent.Partition()
 	for range 2 {
 		v.mu.Lock()
 		store, _ := v.whole()
-		there := v.at[shard] >= s.Tail.Seq
+		x := v.partitions[p]
 		v.mu.Unlock()
-		if store != nil && there {
+		switch {
+		case !x.heard:
+			return nil, nil
+		case store != nil && x.ready && x.at >= s.Tail.Seq:
 			return store, nil
 		}
-		if _, _, err := v.Index(ctx, true); err != nil {
+		if _, _, _, err := v.Index(ctx, []messages.Partition{p}, true); err != nil {
 			return nil, ctx.Err() // there are none now
 		}
 	}

@@ -17,11 +17,8 @@ func (n *Node) Unready() []gateway.Reason { return n.unready() }
 // Marked reports whether all that was stored in a partition is on record.
 func (n *Node) Marked(p messages.Partition) bool { return n.streams.Marked(p) >= n.streams.Acked(p) }
 
-// Indexed reports whether the agents index holds all that the log does.
-func (n *Node) Indexed(ctx context.Context) bool {
-	behind, err := n.indexLag(ctx)
-	return err == nil && behind == 0
-}
+// Indexed reports whether the index holds all that is known of this node's partitions.
+func (n *Node) Indexed(context.Context) bool { return n.index.behind() == 0 }
 
 // CheckAll checks all streams of the log.
 func (n *Node) CheckAll(ctx context.Context) {

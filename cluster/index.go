@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
-	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,35 +14,60 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// agentsIndex keeps the index of all agents: it reads all shards of the log and folds
-// them into a file. It implements gateway.Index.
+// agentsIndex keeps the index of the agents of this node's partitions: it folds what their owner
+// hears of them into a file, and reads the log where that is not all. What the file has of a
+// partition that the node loses stays there, and is not shown. It implements gateway.Index.
 type agentsIndex struct {
-	log    eventlog.Feed
+	log    partitionLog
 	path   string
 	logger *slog.Logger
 	// most is the most messages of a transaction.
 	most int
-	// streams is what is known of the streams that the shards are. Nil: nothing is.
+	// streams is what is known of the streams that hold the partitions. Nil: nothing is.
 	streams streams
 
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// asked is how many wait for what the log holds; kick ends a rest.
+	// asked is how many wait for what the log holds; kick ends a rest, or says that there is more.
 	asked atomic.Int32
 	kick  chan struct{}
 
-	mu    sync.Mutex
-	store *index.Store
-	at    map[int]uint64 // of shards that are known to be those that were read
-	why   error          // that there is no store
-	moved chan struct{}  // closed when any of these changes
+	mu         sync.Mutex
+	store      *index.Store
+	why        error         // that there is no store
+	moved      chan struct{} // closed when any of these changes
+	partitions [messages.Partitions]indexing
+	queued     int // messages in all queues
+}
+
+// partitionLog is what the index reads of the log itself.
+type partitionLog interface {
+	ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error]
+}
+
+// indexing is what the index knows of a partition.
+type indexing struct {
+	// heard reports whether its owner, this node, hears of all that comes; life counts how often
+	// that began.
+	heard bool
+	life  int
+	// end is the sequence of the newest message that is known.
+	end uint64
+	// gap is up to where the log must be read. What comes behind it is in queue.
+	gap   uint64
+	queue []eventlog.Stored
+	// at is up to where all was applied; 0 if the file may be of another log.
+	at uint64
+	// ready reports whether all was applied that there was when the partition came.
+	ready bool
 }
 
 // streams is what the index asks, and knows, about the streams that it is built from.
@@ -60,28 +84,21 @@ type streams interface {
 
 const (
 	// indexBatch is the most messages that one transaction takes in, indexGather
-	// for how long it gathers them when nobody asks.
+	// for how long it gathers them when nobody asks, and rests at most.
 	indexBatch  = 2000
 	indexGather = time.Second
-	// indexAhead is how many messages are read ahead.
-	indexAhead = 256
-	// indexWait is how long a query waits for what the log holds, indexBriefly how
-	// long if the index lacks more of it than one transaction takes in: on a node
-	// that is so busy it would wait in vain.
-	indexWait    = 2 * time.Second
-	indexBriefly = 250 * time.Millisecond
-	// indexShare is the part of the machine that folding may take while nobody
-	// asks, if the process does nothing else: one in so many. It falls with the
-	// square of what the process leaves of the machine, down to one in indexLeast.
-	// Reading the log takes up to twice as much again, with what the server does
-	// for it. While the index is built it may take half a core.
-	indexShare, indexLeast = 6, 240
-	// indexRestMost bounds a rest: at least a batch is folded in so long.
-	indexRestMost = 5 * time.Second
+	// indexQueue is how many messages wait in memory to be folded, at most; what comes beyond is
+	// read from the log. indexAhead is how many are read ahead.
+	indexQueue, indexAhead = 4096, 256
+	// indexWait is how long a query waits for what the log holds.
+	indexWait = 2 * time.Second
+	// indexShare is the part of the time that one processor may fold while nobody asks: one in so
+	// many.
+	indexShare = 6
 )
 
-func newAgentsIndex(log eventlog.Feed, path string, logger *slog.Logger) *agentsIndex {
-	v := &agentsIndex{log: log, path: path, logger: logger, most: indexBatch, kick: make(chan struct{}, 1), at: make(map[int]uint64), moved: make(chan struct{})}
+func newAgentsIndex(log partitionLog, path string, logger *slog.Logger) *agentsIndex {
+	v := &agentsIndex{log: log, path: path, logger: logger, most: indexBatch, kick: make(chan struct{}, 1), moved: make(chan struct{})}
 	v.why = errors.New("it is being opened")
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	return v
@@ -118,79 +135,147 @@ func (v *agentsIndex) run() {
 	}
 }
 
-// set tells those who wait how it stands.
+// set changes what is there to be asked. What was queued for a store before it is read again.
 func (v *agentsIndex) set(store *index.Store, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.store, v.why = store, why
-	if store == nil {
-		clear(v.at)
+	for p := range v.partitions {
+		x := &v.partitions[p]
+		v.lose(x, x.end)
+		x.at, x.ready = 0, false
 	}
-	v.tell()
+	v.changed()
 }
 
-// tell wakes those who wait. v.mu is held.
-func (v *agentsIndex) tell() {
+// changed wakes those who wait. v.mu is held.
+func (v *agentsIndex) changed() {
 	close(v.moved)
 	v.moved = make(chan struct{})
 }
 
-// Index returns the index with how many messages it is behind; if it is to be
-// fresh, once it has all that the log holds now, or when that takes too long:
-// after two seconds, or a quarter of one if it lacks much.
-func (v *agentsIndex) Index(ctx context.Context, fresh bool) (*index.Store, uint64, error) {
-	v.asked.Add(1)
-	leave := func() { v.asked.Add(-1) }
-	defer func() { leave() }()
+// poke has the index look for what is new.
+func (v *agentsIndex) poke() {
 	select {
 	case v.kick <- struct{}{}:
 	default:
 	}
-	ends, err := v.ends(ctx)
-	if err != nil {
-		return nil, 0, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
+}
+
+// lose has the log read up to a sequence, in place of what is queued. v.mu is held.
+func (v *agentsIndex) lose(x *indexing, upto uint64) {
+	v.queued -= len(x.queue)
+	x.queue, x.gap = nil, upto
+}
+
+// begins notes that the heads of a partition are read from its beginning: those that come are of
+// the past, until an empty one does.
+func (v *agentsIndex) begins(p messages.Partition) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.partitions[p].heard = false
+}
+
+// hears takes in a head of a partition. One without its frame is read from the log.
+func (v *agentsIndex) hears(p messages.Partition, m eventlog.Stored) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x := &v.partitions[p]
+	x.end = max(x.end, m.Seq)
+	switch {
+	case m.Agent == (messages.AgentID{}):
+		x.heard, x.life = true, x.life+1
+		v.lose(x, x.end)
+	case !x.heard:
+		return
+	case m.Frame == nil || v.queued == indexQueue:
+		v.lose(x, m.Seq)
+	default:
+		x.queue = append(x.queue, m)
+		v.queued++
 	}
-	late, soon := time.NewTimer(indexWait), time.NewTimer(indexBriefly)
+	v.poke()
+}
+
+// forgets notes that a partition is not this node's any more.
+func (v *agentsIndex) forgets(p messages.Partition) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x := &v.partitions[p]
+	v.lose(x, 0)
+	*x = indexing{life: x.life}
+	v.changed()
+}
+
+// committed notes what this node has appended to a partition: its head follows.
+func (v *agentsIndex) committed(p messages.Partition, seq uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if x := &v.partitions[p]; x.heard {
+		x.end = max(x.end, seq)
+	}
+}
+
+// indexed is an observer of agents that notes in the index what they commit.
+type indexed struct {
+	actors.Observer
+	index *agentsIndex
+}
+
+// Committed notes a frame, and hands it on.
+func (o indexed) Committed(c actors.Commit) {
+	o.index.committed(c.Agent.Partition(), c.Seq)
+	o.Observer.Committed(c)
+}
+
+// Index returns the index with those of some partitions that it can answer for, and what it lacks of
+// them. If it is to be fresh it waits until it has all that they hold now, but not for long.
+func (v *agentsIndex) Index(ctx context.Context, of []messages.Partition, fresh bool) (*index.Store, []messages.Partition, []messages.Uncovered, error) {
+	v.asked.Add(1)
+	defer v.asked.Add(-1)
+	v.poke()
+	var ends [messages.Partitions]uint64
+	v.mu.Lock()
+	for p := range ends {
+		ends[p] = v.partitions[p].end
+	}
+	v.mu.Unlock()
+	late := time.NewTimer(indexWait)
 	defer late.Stop()
-	defer soon.Stop()
-	for most := uint64(math.MaxUint64); ; {
-		store, behind, moved, why := v.behind(ends)
-		if store != nil && (behind == 0 || behind > most || !fresh) {
-			if behind > most { // the next one who asks is to find less lacking
-				leave = func() { time.AfterFunc(indexWait-indexBriefly, func() { v.asked.Add(-1) }) }
-			}
-			return store, behind, nil
+	for {
+		store, ready, lacks, moved, why := v.lacking(of, ends)
+		if store != nil && (len(lacks) == 0 || !fresh) {
+			return store, ready, lacks, nil
 		}
 		select {
 		case <-moved:
 			continue
-		case <-soon.C:
-			most = indexBatch
-			continue
 		case <-ctx.Done():
-			return nil, 0, ctx.Err()
+			return nil, nil, nil, ctx.Err()
 		case <-late.C:
 		}
 		if store == nil {
-			return nil, 0, messages.Refuse(messages.Unavailable, "the index cannot be read now: %v; try again", why)
+			return nil, nil, nil, messages.Refuse(messages.Unavailable, "the index cannot be read now: %v; try again", why)
 		}
-		return store, behind, nil
+		return store, ready, lacks, nil
 	}
 }
 
-// behind is how many messages the index lacks of those up to ends.
-func (v *agentsIndex) behind(ends []uint64) (store *index.Store, behind uint64, moved <-chan struct{}, why error) {
+// lacking is what the index lacks of partitions up to ends.
+func (v *agentsIndex) lacking(of []messages.Partition, ends [messages.Partitions]uint64) (store *index.Store, ready []messages.Partition, lacks []messages.Uncovered, moved <-chan struct{}, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for shard, end := range ends {
-		at, sure := v.at[shard]
-		if !sure {
-			end = max(end, 1)
+	for _, p := range of {
+		x := &v.partitions[p]
+		if x.ready {
+			ready = append(ready, p)
 		}
-		behind += end - min(end, at)
+		if !x.ready || x.at < ends[p] {
+			lacks = append(lacks, messages.Uncovered{Partition: p, Indexed: x.at, End: max(ends[p], x.end)})
+		}
 	}
 	store, why = v.whole()
-	return store, behind, v.moved, why
+	return store, ready, lacks, v.moved, why
 }
 
 // whole gives the store, unless it is known to be damaged, or why there is none.
@@ -207,51 +292,48 @@ func (v *agentsIndex) whole() (*index.Store, error) {
 	}
 }
 
-// ends are the sequences of the shards' newest messages.
-func (v *agentsIndex) ends(ctx context.Context) ([]uint64, error) {
-	ends, errs := make([]uint64, v.log.Shards()), make([]error, v.log.Shards())
-	var wg sync.WaitGroup
-	for shard := range ends {
-		wg.Go(func() { ends[shard], errs[shard] = v.log.ShardEnd(ctx, shard) })
+// behind is how far the index is behind what is known of the partitions of this node, as the sum of
+// distances between sequences.
+func (v *agentsIndex) behind() (behind uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, x := range v.partitions {
+		if x.heard {
+			behind += x.end - min(x.end, x.at)
+		}
 	}
-	wg.Wait()
-	return ends, errors.Join(errs...)
+	return behind
 }
 
-// Unreadable is how many frames of a tenant's agents the index leaves out since
-// they could not be read.
+// Unreadable is how many frames of a tenant's agents in this node's partitions the index leaves out
+// since they could not be read.
 func (v *agentsIndex) Unreadable(tenant string) int {
 	v.mu.Lock()
-	store := v.store
-	v.mu.Unlock()
-	if store == nil {
+	defer v.mu.Unlock()
+	if v.store == nil {
 		return 0
 	}
-	return store.Unreadable(tenant, nil)
+	return v.store.Unreadable(tenant, func(p int) bool { return v.partitions[p].heard })
 }
 
-// Positions returns how far each shard was read.
-func (v *agentsIndex) Positions(ctx context.Context) ([]gateway.IndexPosition, error) {
-	ends, err := v.ends(ctx)
-	if err != nil {
-		return nil, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
-	}
+// Positions returns how far partitions were read.
+func (v *agentsIndex) Positions(ctx context.Context, of []messages.Partition) ([]gateway.IndexPosition, error) {
 	v.mu.Lock()
-	read := maps.Clone(v.at)
+	known := v.partitions
 	store, why := v.whole()
 	v.mu.Unlock()
 	if store == nil {
 		return nil, messages.Refuse(messages.Unavailable, "the index cannot be read now: %v; try again", why)
 	}
-	shards, err := store.Shards(ctx)
+	read, err := store.Shards(ctx)
 	if err != nil {
 		return nil, err
 	}
-	positions := make([]gateway.IndexPosition, len(ends))
-	for shard, end := range ends {
-		at := shards[shard]
-		positions[shard] = gateway.IndexPosition{
-			File: v.path, Shard: shard, Position: at.Seq, End: end, Behind: end - min(end, max(at.Seq, read[shard])), Unreadable: at.Unreadable,
+	positions := make([]gateway.IndexPosition, len(of))
+	for i, p := range of {
+		at, x := read[int(p)], known[p]
+		positions[i] = gateway.IndexPosition{
+			File: v.path, Partition: p, Position: at.Seq, End: x.end, Behind: x.end - min(x.end, max(at.Seq, x.at)), Unreadable: at.Unreadable,
 			Stored: at.Stored.UTC(), Applied: at.Applied.UTC(),
 		}
 	}

@@ -41,7 +41,7 @@ func (w *world) indexNow(n *cluster.Node) (_ string, late bool) {
 		queries = append(queries, messages.Query{View: "usage", By: by})
 	}
 	for _, q := range queries {
-		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(l client.Lacks) { late = late || l.Behind > 0 }) {
+		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(l client.Lacks) { late = late || len(l.Uncovered) > 0 }) {
 			w.ok(err)
 			text.WriteString(q.View + " " + string(line) + "\n")
 		}

@@ -6,21 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// indexInput is what the reader of a shard gives the indexBuilder.
+// indexInput is what the reader of a partition gives the indexBuilder.
 type indexInput struct {
-	kind  inputKind
-	shard int
+	kind inputKind
+	of   messages.Partition
 	index.Message
 }
 
@@ -28,32 +29,33 @@ type inputKind int
 
 const (
 	nextMessage inputKind = iota
-	sameShard             // the shard is the one that was read
-	otherShard            // it is another
-	noMessage             // there is no more now
+	sameLog               // the partition is the one that was read
+	otherLog              // it is another; the reader has ended
+	noMessage             // all up to Seq was given; the reader has ended
 )
 
 // indexBuilder is a file that is open.
 type indexBuilder struct {
 	*agentsIndex
-	store *index.Store
-	told  chan indexInput
-	ctx   context.Context
-	read  sync.WaitGroup
-	// building are the shards that have not been read to their end, sure those
-	// that are known to be the ones that were read.
-	building, sure map[int]bool
-	// passed are the sequences up to which the shards have been read, as of when
-	// nothing more was there: what is newest may be of no agent.
-	passed map[int]uint64
-	// goals are what the shards held at first.
-	goals  []uint64
-	begun  time.Time
-	frames int
+	store      *index.Store
+	told       chan indexInput
+	ctx        context.Context
+	read       sync.WaitGroup
+	partitions [messages.Partitions]building
+	gathered   *index.Batch
+	worked     time.Duration // on it
+}
 
-	gathered *index.Batch
-	worked   time.Duration // on it
-	machine  busy
+// building is a partition of an open file.
+type building struct {
+	last index.Position // of the newest message that was gathered
+	// upto is up to where the partition was gathered or has nothing more.
+	upto uint64
+	// sure reports whether the file is known to be of this log, in that life of the partition.
+	sure bool
+	life int
+	// reading reports whether the log is read.
+	reading bool
 }
 
 // keep keeps the file until something fails.
@@ -69,24 +71,19 @@ func (v *agentsIndex) keep(well func()) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
-	k := &indexBuilder{agentsIndex: v, store: store, told: make(chan indexInput, indexAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), passed: make(map[int]uint64), gathered: store.Batch(), begun: time.Now()}
+	k := &indexBuilder{agentsIndex: v, store: store, told: make(chan indexInput, indexAhead), ctx: ctx, gathered: store.Batch()}
 	defer func() {
 		cancel()
 		k.read.Wait()
 		v.set(nil, err)
 		_ = store.Close()
 	}()
-	if k.goals, err = v.ends(ctx); err != nil {
-		return err
-	}
 	if err = k.identify(ctx); err != nil {
 		return err
 	}
-	for shard := range v.log.Shards() {
-		k.building[shard], k.sure[shard] = true, store.Shard(shard).Seq == 0
-		k.follow(shard)
+	for p := range k.partitions {
+		k.partitions[p].last = store.Shard(p).Position
 	}
-	k.publish()
 	v.set(store, nil)
 	for {
 		if err = k.batch(); err != nil {
@@ -103,20 +100,21 @@ func (k *indexBuilder) identify(ctx context.Context) error {
 	if k.streams == nil {
 		return nil
 	}
-	for shard := range k.log.Shards() {
-		identity, seq := k.streams.identity(shard), k.store.Shard(shard).Seq
+	for p := range messages.Partitions {
+		stream := natslog.Shard(messages.Partition(p))
+		identity, seq := k.streams.identity(stream), k.store.Shard(p).Seq
 		if identity == "" {
-			return fmt.Errorf("stream %d of the log could not be checked yet", shard)
+			return fmt.Errorf("stream %d of the log could not be checked yet", stream)
 		}
-		before, err := k.store.ReadFrom(ctx, shard, identity)
+		before, err := k.store.ReadFrom(ctx, p, identity)
 		switch {
 		case err != nil:
 			return err
 		case before == identity && seq > 0:
-			k.streams.witness(shard, seq)
+			k.streams.witness(stream, seq)
 		case before != "" && before != identity && seq > 0:
-			k.logger.Info("a stream of the log was restored; the index reads it from its beginning", "shard", shard)
-			if err := k.store.Reset(ctx, shard); err != nil {
+			k.logger.Info("a stream of the log was restored; the index reads it from its beginning", "partition", p)
+			if err := k.store.Reset(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -143,16 +141,21 @@ func (k *indexBuilder) batch() error {
 func (k *indexBuilder) gather() error {
 	var enough <-chan time.Time
 	for !k.gathered.Full(k.most) {
-		if k.gathered.Len() > 0 && len(k.told) == 0 && k.asked.Load() > 0 {
+		if err := k.look(); err != nil {
+			return err
+		}
+		switch {
+		case k.gathered.Len() == 0:
+			k.publish()
+		case len(k.told) == 0 && k.asked.Load() > 0:
 			return nil
+		case enough == nil:
+			enough = time.After(indexGather)
 		}
 		select {
 		case m := <-k.told:
 			if err := k.take(m); err != nil {
 				return err
-			}
-			if enough == nil && k.gathered.Len() > 0 {
-				enough = time.After(indexGather)
 			}
 		case <-k.kick:
 		case <-enough:
@@ -166,21 +169,63 @@ func (k *indexBuilder) gather() error {
 	return nil
 }
 
+// look takes in what is queued, and has the log read where that is not all.
+func (k *indexBuilder) look() error {
+	for p := range messages.Partition(messages.Partitions) {
+		b := &k.partitions[p]
+		if b.reading {
+			continue
+		}
+		queue, goal := k.next(p, b)
+		if goal > 0 {
+			b.reading = true
+			k.follow(p, *b, goal)
+		}
+		for _, m := range queue {
+			if m.Seq <= b.upto {
+				continue // it was read
+			}
+			if err := k.add(indexInput{of: p, Message: messageOf(m)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// next takes what is queued of a partition, or returns up to where its log must be read first.
+func (k *indexBuilder) next(p messages.Partition, b *building) (queue []eventlog.Stored, goal uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x := &k.agentsIndex.partitions[p]
+	if !x.heard {
+		return nil, 0
+	}
+	if b.life != x.life { // it has come since
+		b.life, b.upto, b.sure = x.life, b.last.Seq, b.last.Seq == 0
+	}
+	if !b.sure || b.upto < x.gap {
+		return nil, max(x.gap, 1)
+	}
+	queue, x.queue = x.queue, nil
+	k.queued -= len(queue)
+	return queue, 0
+}
+
+func messageOf(m eventlog.Stored) index.Message {
+	return index.Message{Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
+}
+
 // take takes in what a reader gives.
 func (k *indexBuilder) take(m indexInput) error {
-	begun := time.Now()
-	defer func() { k.worked += time.Since(begun) }()
+	b := &k.partitions[m.of]
 	switch m.kind {
-	case sameShard:
-		k.sure[m.shard] = true
-		k.publish()
+	case sameLog:
+		b.sure = true
 	case noMessage:
-		k.built(m.shard)
-		if k.passed[m.shard] = m.Seq; k.gathered.Len() == 0 {
-			k.publish()
-		}
-	case otherShard:
-		return k.again(m.shard)
+		b.reading, b.sure, b.upto = false, true, max(b.upto, m.Seq)
+	case otherLog:
+		return k.again(m.of)
 	case nextMessage:
 		return k.add(m)
 	}
@@ -188,12 +233,19 @@ func (k *indexBuilder) take(m indexInput) error {
 }
 
 // add folds a message. One that cannot be read now is waited for, with all that
-// was read behind it: left out it would be missed for good.
+// was read behind it: left out it would never be indexed.
 func (k *indexBuilder) add(m indexInput) error {
+	begun := time.Now()
+	defer func() { k.worked += time.Since(begun) }()
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	for tell := k.logger.Warn; ; tell = k.logger.Debug {
-		err := k.gathered.Add(k.ctx, m.shard, m.Message)
+		err := k.gathered.Add(k.ctx, int(m.of), m.Message)
+		if err == nil {
+			b := &k.partitions[m.of]
+			b.last, b.upto = m.Position(), m.Seq
+			return nil
+		}
 		if !errors.Is(err, index.ErrLater) {
 			return err
 		}
@@ -231,8 +283,7 @@ func later(decode func() (*messages.Frame, error)) func() (*messages.Frame, erro
 }
 
 func (k *indexBuilder) commit() error {
-	frames := k.gathered.Len()
-	if frames == 0 {
+	if k.gathered.Len() == 0 {
 		return nil
 	}
 	begun := time.Now()
@@ -242,83 +293,52 @@ func (k *indexBuilder) commit() error {
 	if err != nil {
 		return err
 	}
-	k.frames += frames
 	k.publish()
 	return nil
 }
 
-// publish tells those who wait how far each shard is.
+// publish tells those who wait how far each partition is. All that was gathered is committed.
 func (k *indexBuilder) publish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for shard := range k.log.Shards() {
-		if !k.sure[shard] {
-			continue
-		}
-		k.at[shard] = max(k.at[shard], k.store.Shard(shard).Seq)
-		if k.gathered.Len() == 0 {
-			k.at[shard] = max(k.at[shard], k.passed[shard])
-		}
-		if shard < len(k.goals) && k.at[shard] >= k.goals[shard] {
-			k.built(shard)
+	for p := range k.partitions {
+		b, x := &k.partitions[p], &k.agentsIndex.partitions[p]
+		if x.heard && b.sure && b.life == x.life {
+			x.at = b.upto
+			x.ready = x.ready || x.at >= x.gap && !b.reading
 		}
 	}
-	k.tell()
+	k.changed()
 }
 
-// again reads a shard from its beginning.
-func (k *indexBuilder) again(shard int) error {
+// again reads a partition from its beginning.
+func (k *indexBuilder) again(p messages.Partition) error {
 	if err := k.commit(); err != nil {
 		return err
 	}
-	k.logger.Warn("a shard of the log is not the one that the index was built from; it is read again", "shard", shard, "sequence", k.store.Shard(shard).Seq)
-	if err := k.store.Reset(k.ctx, shard); err != nil {
+	b := &k.partitions[p]
+	k.logger.Warn("a partition of the log is not the one that the index was built from; it is read again", "partition", p, "sequence", b.last.Seq)
+	if err := k.store.Reset(k.ctx, int(p)); err != nil {
 		return err
 	}
-	k.building[shard], k.sure[shard] = true, true // it is at its beginning
-	k.forget(shard)
-	k.publish()
-	k.follow(shard)
+	*b = building{life: b.life, sure: true}
 	return nil
 }
 
-// forget takes back how far a shard was read.
-func (k *indexBuilder) forget(shard int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.at, shard)
-	delete(k.passed, shard)
-}
-
-// built notes that a shard has been read to its end.
-func (k *indexBuilder) built(shard int) {
-	if delete(k.building, shard); len(k.building) == 0 && k.frames > 0 {
-		k.logger.Debug("the index has caught up", "frames", k.frames, "took", time.Since(k.begun).Round(time.Millisecond))
-		k.frames = 0
-	}
-}
-
-// restFor is how long to rest from what took so long on one of the machine's
-// processors, of which that part is busy.
-func restFor(worked time.Duration, busy float64, processors int) time.Duration {
-	share := max((1-busy)*(1-busy)/indexShare, 1.0/indexLeast) * float64(processors)
-	return max(0, time.Duration(float64(worked)/share)-worked)
-}
-
 // rest lets others work, in proportion to how long was worked, unless somebody
-// asks.
+// asks; while the log is read, for as long as was worked.
 func (k *indexBuilder) rest() {
-	rest := restFor(k.worked, k.machine.look(), runtime.GOMAXPROCS(0))
-	if len(k.building) > 0 {
-		rest = min(rest, k.worked)
+	rest := (indexShare - 1) * k.worked
+	if slices.ContainsFunc(k.partitions[:], func(b building) bool { return b.reading }) {
+		rest = k.worked
 	}
-	timer := time.NewTimer(min(rest, indexRestMost))
+	timer := time.NewTimer(min(rest, indexGather))
 	defer timer.Stop()
 	for k.asked.Load() == 0 {
 		select {
 		case <-timer.C:
 			return
-		case <-k.store.Broken(): // who gathers tells why
+		case <-k.store.Broken(): // gather returns why
 			return
 		case <-k.kick:
 		case <-k.ctx.Done():
@@ -327,21 +347,26 @@ func (k *indexBuilder) rest() {
 	}
 }
 
-// follow reads a shard from where the file is, after it has seen that the log
-// still holds what was read last.
-func (k *indexBuilder) follow(shard int) {
-	last := k.store.Shard(shard).Position
+// follow reads a partition from where the file is up to where it ended, after it has seen that the
+// log still holds what was read last.
+func (k *indexBuilder) follow(p messages.Partition, b building, goal uint64) {
 	k.read.Go(func() {
 		pause := backoff.NewExponentialBackOff()
 		pause.MaxInterval = 2 * time.Second
 		for k.ctx.Err() == nil {
-			err := k.readOn(shard, &last, pause.Reset)
-			if errors.Is(err, eventlog.ErrElsewhere) && k.relied(shard) {
-				k.deliver(indexInput{kind: otherShard, shard: shard})
+			err := k.readOn(p, &b, pause.Reset)
+			switch {
+			case err == nil:
+				k.deliver(indexInput{kind: noMessage, of: p, Message: index.Message{Seq: max(goal, b.last.Seq)}})
 				return
-			}
-			if k.ctx.Err() == nil {
-				k.logger.Warn("a shard of the log cannot be read; it is tried again", "shard", shard, "error", err)
+			case errors.Is(err, eventlog.ErrElsewhere) && k.relied(p):
+				k.deliver(indexInput{kind: otherLog, of: p})
+				return
+			case !k.wanted(p, b.life):
+				k.deliver(indexInput{kind: noMessage, of: p, Message: index.Message{Seq: b.last.Seq}})
+				return
+			case k.ctx.Err() == nil:
+				k.logger.Warn("a partition of the log cannot be read; it is tried again", "partition", p, "error", err)
 			}
 			select {
 			case <-time.After(pause.NextBackOff()):
@@ -351,40 +376,44 @@ func (k *indexBuilder) follow(shard int) {
 	})
 }
 
-// relied reports whether a shard is what its stream should be. What the index knows of
-// one that has lost messages is kept.
-func (k *indexBuilder) relied(shard int) bool {
-	return k.streams == nil || k.streams.relied(shard) == nil
+// wanted reports whether the partition has been this node's since that life began.
+func (k *indexBuilder) wanted(p messages.Partition, life int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x := &k.agentsIndex.partitions[p]
+	return x.heard && x.life == life
 }
 
-// readOn reads a shard behind last, until something fails.
-func (k *indexBuilder) readOn(shard int, last *index.Position, well func()) error {
-	known := last.Seq == 0
-	for m, err := range k.log.ReadShard(k.ctx, shard, max(last.Seq, 1)-1) {
-		message := index.Message{Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
-		here := message.Position()
-		none := err == nil && m.Agent == (messages.AgentID{})
+// relied reports whether a partition is what its stream should be. What the index knows of
+// one that has lost messages is kept.
+func (k *indexBuilder) relied(p messages.Partition) bool {
+	return k.streams == nil || k.streams.relied(natslog.Shard(p)) == nil
+}
+
+// readOn reads what a partition has behind b.last.
+func (k *indexBuilder) readOn(p messages.Partition, b *building, well func()) error {
+	after := b.last.Seq
+	if !b.sure {
+		after--
+	}
+	for m, err := range k.log.ReadPartition(k.ctx, p, after) {
+		message := messageOf(m)
+		kind := nextMessage
 		switch {
 		case err != nil:
 			return err
-		case !known && !none && here.Same(*last):
-			if known = true; !k.deliver(indexInput{kind: sameShard, shard: shard}) {
-				return k.ctx.Err()
-			}
-			continue
-		case !known || !none && here.Seq <= last.Seq:
+		case !b.sure && !message.Position().Same(b.last):
 			return eventlog.ErrElsewhere
+		case !b.sure:
+			kind, b.sure = sameLog, true
 		}
 		well()
-		next := indexInput{nextMessage, shard, message}
-		if none {
-			next.kind = noMessage
-		} else {
-			*last = here
-		}
-		if !k.deliver(next) {
+		if b.last = message.Position(); !k.deliver(indexInput{kind, p, message}) {
 			return k.ctx.Err()
 		}
+	}
+	if !b.sure {
+		return eventlog.ErrElsewhere
 	}
 	return k.ctx.Err()
 }

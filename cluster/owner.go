@@ -25,6 +25,7 @@ type owner struct {
 	integrity *integrity
 	host      *host
 	log       heads
+	index     hearer
 	inbox     *inbox.Inbox
 	agents    *projections.Agents
 	// came is called when a partition is ours, left when it is ours no more.
@@ -46,6 +47,13 @@ type owner struct {
 type heads interface {
 	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Stored, error]
 	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error]
+}
+
+// hearer is told what an owner hears of its partitions: see agentsIndex.
+type hearer interface {
+	begins(p messages.Partition)
+	hears(p messages.Partition, m eventlog.Stored)
+	forgets(p messages.Partition)
 }
 
 // atOnce is how many agents are recovered at the same time: enough to keep the
@@ -117,6 +125,7 @@ func (o *owner) follow(ctx context.Context, p messages.Partition, done chan<- st
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	for ctx.Err() == nil {
+		o.index.begins(p)
 		for m, err := range o.log.Follow(ctx, p) {
 			if err != nil {
 				if ctx.Err() == nil {
@@ -125,6 +134,7 @@ func (o *owner) follow(ctx context.Context, p messages.Partition, done chan<- st
 				break
 			}
 			pause.Reset()
+			o.index.hears(p, m)
 			o.saw(p, m.Head)
 		}
 		select {
@@ -149,6 +159,7 @@ func (o *owner) forget(p messages.Partition) {
 	defer w.mu.Unlock()
 	w.known = known{}
 	o.agents.Drop(p)
+	o.index.forgets(p)
 }
 
 // saw takes notice of a head: the list of agents, what a taker must look at,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -123,9 +122,6 @@ func (n *Node) connected() bool {
 
 func (n *Node) connections() []*nats.Conn { return append([]*nats.Conn{n.doors}, n.conns...) }
 
-// lagFor is how long the lag of the index is believed once it was looked up.
-const lagFor = 5 * time.Second
-
 // state looks up what the metrics tell. A node that still starts tells little.
 func (n *Node) state(ctx context.Context) (s metrics.State) {
 	if !n.up.Load() {
@@ -139,9 +135,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	s.Members, s.InMemory, s.Known = len(n.ownership.List()), n.InMemory(), n.agents.Len()
 	s.Streams, s.Prompts = n.gateway.Load()
 	s.AskedAfar, s.AskedAgain = n.host.router.routed.Load(), n.host.router.repeated.Load()
-	if behind, err := n.lag.get(ctx, lagFor, n.indexLag); err == nil {
-		s.IndexBehind = &behind
-	}
+	s.IndexBehind = n.index.behind()
 	s.ScrubBehind = n.scrubber.behind.Load()
 	for _, in := range n.inbox.Stats() {
 		s.Applied, s.Repeated, s.DeadLetters, s.Lost = s.Applied+in.Applied, s.Repeated+in.Again, s.DeadLetters+in.DeadLetters, s.Lost+in.Lost
@@ -159,45 +153,6 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 		s.Held = append(s.Held, p)
 	}
 	return s
-}
-
-// errAway is why nothing is asked of NATS.
-var errAway = errors.New("NATS cannot be reached")
-
-// indexLag is how many messages of the log the index lacks.
-func (n *Node) indexLag(ctx context.Context) (uint64, error) {
-	if !n.connected() {
-		return 0, errAway
-	}
-	ends, err := n.index.ends(ctx)
-	if err != nil {
-		return 0, err
-	}
-	store, behind, _, why := n.index.behind(ends)
-	if store == nil {
-		return 0, why
-	}
-	return behind, nil
-}
-
-// lookedUp is what was looked up a moment ago, so that those who ask often do not
-// make it be looked up as often. The zero value is empty. Safe for concurrent use.
-type lookedUp[T any] struct {
-	mu  sync.Mutex
-	at  time.Time
-	v   T
-	err error
-}
-
-// get gives what was looked up within fresh, or looks it up.
-func (l *lookedUp[T]) get(ctx context.Context, fresh time.Duration, look func(context.Context) (T, error)) (T, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.at.IsZero() || time.Since(l.at) >= fresh {
-		l.v, l.err = look(ctx)
-		l.at = time.Now()
-	}
-	return l.v, l.err
 }
 
 // standing tells of the cluster as a node sees it. It implements gateway.Cluster.

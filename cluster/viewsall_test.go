@@ -101,7 +101,7 @@ func (w *world) linesOfAll(n *cluster.Node, q messages.Query) (lines []string) {
 	w.eventually("the index has read the log", func() bool {
 		lines = nil
 		behind := false
-		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(l client.Lacks) { behind = l.Behind > 0 }) {
+		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(l client.Lacks) { behind = len(l.Uncovered) > 0 }) {
 			if err != nil {
 				lines = append(lines, refusal(err))
 				return codeOf(err) != messages.Unavailable

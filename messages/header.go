@@ -71,14 +71,11 @@ const HeaderAlive = "Reprise-Alive"
 const HeaderPart = "Reprise-Part"
 
 // Headers on the empty message that ends a view of a tenant. HeaderCursor is the cursor of
-// the next page; without it there is none. HeaderBehind is how many messages of the log the
-// view does not include yet; without it, it includes all that were stored at the time of the
-// request. HeaderUnreadable is how many frames of the tenant's agents could not be read; the
+// the next page; without it there is none. HeaderUnreadable is how many frames of the tenant's agents could not be read; the
 // view may lack their contents. HeaderUncovered is a JSON list of [Uncovered], the partitions of
 // which the view does not show everything; without it, there are none.
 const (
 	HeaderCursor = "Reprise-Cursor"
-	HeaderBehind = "Reprise-Behind"
 
 	HeaderUnreadable = "Reprise-Unreadable"
 	HeaderUncovered  = "Reprise-Uncovered"

@@ -33,8 +33,6 @@ func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Quer
 
 // Lacks is what a view of a tenant does not tell of.
 type Lacks struct {
-	// Behind is how many messages were stored when it was asked and not read yet.
-	Behind uint64
 	// Unreadable is how many frames of the tenant's agents could not be read.
 	Unreadable uint64
 	// Uncovered are the partitions of which not everything is shown.
@@ -139,7 +137,7 @@ func (r *reading) tell(lacks Lacks) {
 	if r.Cursor != "" {
 		lacks = Lacks{Uncovered: lacks.Uncovered}
 	}
-	if lacks.Behind == 0 && lacks.Unreadable == 0 && len(lacks.Uncovered) == 0 {
+	if lacks.Unreadable == 0 && len(lacks.Uncovered) == 0 {
 		return
 	}
 	for _, say := range r.lacks {
@@ -168,7 +166,7 @@ func (p place) more() bool { return p.from != 0 || p.cursor != "" }
 func placeOf(h nats.Header) (p place, err error) {
 	p.cursor = h.Get(messages.HeaderCursor)
 	for name, number := range map[string]*uint64{
-		messages.HeaderNext: (*uint64)(&p.from), messages.HeaderBehind: &p.Behind, messages.HeaderUnreadable: &p.Unreadable,
+		messages.HeaderNext: (*uint64)(&p.from), messages.HeaderUnreadable: &p.Unreadable,
 	} {
 		if text := h.Get(name); text != "" && err == nil {
 			*number, err = strconv.ParseUint(text, 10, 64)

@@ -59,7 +59,7 @@ func (g *Gateway) queryStore(msg *nats.Msg) {
 		case "partitions":
 			return g.partitions(p, q)
 		case "index":
-			return g.positions(p)
+			return g.ofOwners(p, ownersQuery{Query: q})
 		}
 		return messages.Refuse(messages.BadInput, "view %q: the whole store has the views doctor, nodes, partitions and index", q.View)
 	})

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,24 +17,24 @@ import (
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// Index is the index of all agents. It is safe for concurrent use.
+// Index is the index of the agents of this node's partitions. It is safe for concurrent use.
 type Index interface {
-	// Index returns the index with how many messages it lacks of all that the log
-	// holds when it is called. With fresh it waits for those, but not for long.
-	Index(ctx context.Context, fresh bool) (agents *index.Store, behind uint64, err error)
+	// Index returns the index, those of some partitions that it can answer for, and what it
+	// lacks of all that they hold when it is called. With fresh it waits for that, but not for long.
+	Index(ctx context.Context, of []messages.Partition, fresh bool) (agents *index.Store, ready []messages.Partition, lacks []messages.Uncovered, err error)
 	// Unreadable is how many frames of a tenant's agents could not be read, as far as
 	// the index has read. It never waits.
 	Unreadable(tenant string) int
-	// Positions returns how far each shard of the log was read.
-	Positions(ctx context.Context) ([]IndexPosition, error)
+	// Positions returns how far some partitions were read.
+	Positions(ctx context.Context, of []messages.Partition) ([]IndexPosition, error)
 }
 
-// IndexPosition is how far a node's index has read a shard of the log: a line of the
+// IndexPosition is how far the index of its owner has read a partition of the log: a line of the
 // view index.
 type IndexPosition struct {
-	Node  string `json:"node"`
-	File  string `json:"file"`
-	Shard int    `json:"shard"`
+	Node      string             `json:"node"`
+	File      string             `json:"file"`
+	Partition messages.Partition `json:"partition"`
 	// Position is the sequence of the newest message it has read, End that of
 	// the newest there is, Behind their distance.
 	Position uint64 `json:"position"`
@@ -181,41 +183,71 @@ func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 	}, &e)
 }
 
-// indexed answers a view of a tenant from the index.
-func (g *Gateway) indexed(p *page, tenant string, q messages.Query) error {
-	agents, behind, err := g.Index.Index(g.ctx, q.Cursor == "") // one wait for all pages
+// ownedRows adds rows of the index for some partitions.
+func (g *Gateway) ownedRows(answer *owned, q ownersQuery, mine []messages.Partition) error {
+	agents, ready, lacks, err := g.Index.Index(g.ctx, mine, q.Cursor == "") // one wait for all pages
 	if err != nil {
 		return err
 	}
-	p.behind = behind
-	p.unreadable = g.Index.Unreadable(tenant)
-	calls := index.Query{Tenant: tenant, Kind: q.Kind, EffectFilter: effectFilter(q), After: q.Cursor, Limit: p.most() + 1}
-	switch q.View {
-	case "effects":
-		return p.rows(agents.Effects(g.ctx, calls))
-	case "approvals":
-		return p.rows(agents.Approvals(g.ctx, calls))
-	}
-	by := q.By
-	if by == "" {
-		by = "model"
-	}
-	return p.rows(agents.Usage(g.ctx, index.UsageQuery{
-		Tenant: tenant, Kind: q.Kind, Model: q.Model, By: by, Since: q.Since, Until: q.Until, After: q.Cursor, Limit: p.most() + 1,
-	}))
-}
-
-// rows writes rows until the page is full.
-func (p *page) rows(rows iter.Seq2[index.Row, error]) error {
-	for row, err := range rows {
+	answer.Lacks = lacks
+	most := mostLines(q.Limit)
+	size := 0
+	for row, err := range rowsOf(g.ctx, agents, q, ready, most+1) {
 		if err != nil {
 			return unseen(err)
 		}
-		if !p.after(row.Cursor, row.Line) {
+		if row.Cursor != "" && (len(answer.Rows) == most || size >= pageSize) {
+			answer.More = true
 			return nil
 		}
+		if err := answer.add(row.Key, row.Cursor, row.Line); err != nil {
+			return err
+		}
+		size += len(answer.Rows[len(answer.Rows)-1].Line)
 	}
 	return nil
+}
+
+// rowsOf yields the rows of a view of the index.
+func rowsOf(ctx context.Context, agents *index.Store, q ownersQuery, of []messages.Partition, limit int) iter.Seq2[index.Row, error] {
+	var shards []int
+	if len(of) < messages.Partitions { // else all
+		shards = make([]int, len(of))
+		for i, p := range of {
+			shards[i] = int(p)
+		}
+	}
+	calls := index.Query{Tenant: q.Tenant, Kind: q.Kind, EffectFilter: effectFilter(q.Query), Shards: shards, After: q.Cursor, Limit: limit}
+	switch q.View {
+	case "effects":
+		return agents.Effects(ctx, calls)
+	case "approvals":
+		return agents.Approvals(ctx, calls)
+	}
+	return agents.Usage(ctx, index.UsageQuery{
+		Tenant: q.Tenant, Kind: q.Kind, Model: q.Model, By: cmp.Or(q.By, "model"), Since: q.Since, Until: q.Until, Shards: shards, After: q.Cursor, Limit: limit,
+	})
+}
+
+// summed is one line of usage in place of those of several owners.
+func summed(rows []ownedRow) (json.RawMessage, error) {
+	if len(rows) == 1 {
+		return rows[0].Line, nil
+	}
+	var sum projections.UsageSum
+	for i, row := range rows {
+		var l projections.UsageSum
+		if err := json.Unmarshal(row.Line, &l); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			sum = l
+			continue
+		}
+		sum.Failed += l.Failed
+		sum.Calls, sum.Lost, sum.Usage, sum.Cost = sum.Calls+l.Calls, sum.Lost+l.Lost, sum.Usage.Add(l.Usage), sum.Cost.Plus(l.Cost)
+	}
+	return json.Marshal(sum)
 }
 
 // unseen is the refusal that a caller gets for an error of the index.
@@ -229,16 +261,16 @@ func unseen(err error) error {
 	return err
 }
 
-// positions lists how far this node's index has read the log.
-func (g *Gateway) positions(p *page) error {
-	positions, err := g.Index.Positions(g.ctx)
+// ownedPositions adds how far the index has read some partitions.
+func (g *Gateway) ownedPositions(answer *owned, mine []messages.Partition) error {
+	positions, err := g.Index.Positions(g.ctx, mine)
 	if err != nil {
 		return fmt.Errorf("report how far the index has read: %w", unseen(err))
 	}
-	for i, place := range positions {
+	for _, place := range positions {
 		place.Node = g.Self
-		if !p.line(messages.EventNumber(i+1), place) {
-			return nil
+		if err := answer.add(keyOf(place.Partition), "", place); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ type readers struct {
 	h      *house
 	mu     sync.Mutex
 	store  *index.Store
-	behind uint64
+	lacks  []messages.Uncovered
 	unread int
 }
 
@@ -38,38 +38,38 @@ func (h *house) index() *readers {
 	return h.views
 }
 
-// Views reads what came.
-func (r *readers) Index(ctx context.Context, fresh bool) (*index.Store, uint64, error) {
+// Index reads what came.
+func (r *readers) Index(ctx context.Context, of []messages.Partition, fresh bool) (*index.Store, []messages.Partition, []messages.Uncovered, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for shard := range r.h.log.Shards() {
 		b := r.store.Batch()
 		for m, err := range r.h.log.ReadShard(ctx, shard, r.store.Shard(shard).Seq) {
 			if err != nil {
-				return nil, 0, err
+				return nil, nil, nil, err
 			}
 			if m.Agent == (messages.AgentID{}) {
 				break
 			}
 			if err := b.Add(ctx, shard, index.Message{Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}); err != nil {
-				return nil, 0, err
+				return nil, nil, nil, err
 			}
 		}
 		if b.Len() > 0 {
 			if err := b.Commit(ctx); err != nil {
-				return nil, 0, err
+				return nil, nil, nil, err
 			}
 		}
 	}
-	return r.store, r.behind, nil
+	return r.store, of, r.lacks, nil
 }
 
 // Unreadable is as the test wants it.
 func (r *readers) Unreadable(string) int { return r.unread }
 
-// Places is of no use here.
-func (r *readers) Positions(context.Context) ([]IndexPosition, error) {
-	return []IndexPosition{{Shard: 0, Position: 3, End: 5, Behind: 2}}, nil
+// Positions is of no use here.
+func (r *readers) Positions(context.Context, []messages.Partition) ([]IndexPosition, error) {
+	return []IndexPosition{{Partition: 0, Position: 3, End: 5, Behind: 2}}, nil
 }
 
 // tenant is the lines of a view of a tenant.
@@ -260,8 +260,9 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 func TestAViewSaysWhatItLacks(t *testing.T) {
 	h := newHouse(t, nil)
 	h.worked(till, "c1", "look", `{}`)
-	h.views.behind, h.views.unread = 41, 7
-	for view, want := range map[string]client.Lacks{"effects": {Behind: 41, Unreadable: 7}, "usage": {Behind: 41, Unreadable: 7}, "approvals": {Behind: 41, Unreadable: 7}, "agents": {Unreadable: 7}} {
+	lacks := []messages.Uncovered{{Partition: 3, Indexed: 4100, End: 9000}}
+	h.views.lacks, h.views.unread = lacks, 7
+	for view, want := range map[string]client.Lacks{"effects": {Uncovered: lacks, Unreadable: 7}, "usage": {Uncovered: lacks, Unreadable: 7}, "approvals": {Uncovered: lacks, Unreadable: 7}, "agents": {Unreadable: 7}} {
 		var said []client.Lacks
 		for _, err := range h.client.QueryTenant(h.ctx, "default", messages.Query{View: view}, func(l client.Lacks) { said = append(said, l) }) {
 			h.ok(err)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,10 @@ type owned struct {
 	Rows       []ownedRow           `json:"rows,omitempty"`
 	// More reports whether there are rows behind the last one.
 	More bool `json:"more,omitempty"`
+	// Lacks are those of which the rows do not show everything, Unreadable is how many frames of
+	// their agents could not be read.
+	Lacks      []messages.Uncovered `json:"lacks,omitempty"`
+	Unreadable int                  `json:"unreadable,omitempty"`
 }
 
 // ownedRow is a row of a view. Key orders the rows of all owners, Cursor asks for what comes behind it.
@@ -85,17 +90,24 @@ func (g *Gateway) queryOwned(msg *nats.Msg) {
 func (g *Gateway) owned(q ownersQuery) (owned, error) {
 	var answer owned
 	mine := g.mine()
+	var err error
 	switch q.View {
 	case "partitions":
 		for _, p := range mine {
-			answer.add(p.String(), "", held{p, g.Agents.In(p), g.Cluster.Owing(p)})
+			err = cmp.Or(err, answer.add(keyOf(p), "", held{p, g.Agents.In(p), g.Cluster.Owing(p)}))
 		}
+	case "index":
+		err = g.ownedPositions(&answer, mine)
+	case "approvals", "usage", "effects":
+		err = g.ownedRows(&answer, q, mine)
 	default:
-		after, err := afterAgent(q)
-		if err != nil {
-			return owned{}, err
-		}
-		g.ownedAgents(&answer, q, after, mine)
+		err = g.ownedAgents(&answer, q, mine)
+	}
+	if err != nil {
+		return owned{}, err
+	}
+	if q.Tenant != "" {
+		answer.Unreadable = g.Index.Unreadable(q.Tenant)
 	}
 	still := g.mine()
 	answer.Partitions = slices.DeleteFunc(mine, func(p messages.Partition) bool { return !slices.Contains(still, p) })
@@ -113,12 +125,16 @@ func (g *Gateway) mine() (list []messages.Partition) {
 }
 
 // ownedAgents adds the agents of some partitions, in the order of their addresses.
-func (g *Gateway) ownedAgents(answer *owned, q ownersQuery, after messages.AgentID, mine []messages.Partition) {
+func (g *Gateway) ownedAgents(answer *owned, q ownersQuery, mine []messages.Partition) error {
 	if q.Only != (messages.AgentID{}) {
 		if row, known := g.Agents.Agent(q.Only); known && slices.Contains(mine, q.Only.Partition()) {
-			answer.add("", "", row)
+			return answer.add("", "", row)
 		}
-		return
+		return nil
+	}
+	after, err := afterAgent(q)
+	if err != nil {
+		return err
 	}
 	most := mostLines(q.Limit)
 	rows := g.Agents.List(projections.AgentFilter{
@@ -128,8 +144,11 @@ func (g *Gateway) ownedAgents(answer *owned, q ownersQuery, after messages.Agent
 	answer.More = len(rows) > most
 	for _, row := range rows[:min(most, len(rows))] {
 		row.Owner = g.Self
-		answer.add(row.Agent.Tenant+"\x00"+row.Agent.Kind+"\x00"+row.Agent.Key, row.Agent.Full(), row)
+		if err := answer.add(row.Agent.Tenant+"\x00"+row.Agent.Kind+"\x00"+row.Agent.Key, row.Agent.Full(), row); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // afterAgent is the agent behind which a list goes on.
@@ -145,10 +164,14 @@ func afterAgent(q ownersQuery) (after messages.AgentID, err error) {
 }
 
 // add adds a row.
-func (o *owned) add(key, cursor string, row any) {
-	line, _ := json.Marshal(row) // of our own types, which can be
+func (o *owned) add(key, cursor string, row any) error {
+	line, err := json.Marshal(row)
 	o.Rows = append(o.Rows, ownedRow{key, cursor, line})
+	return err
 }
+
+// keyOf orders rows by their partitions.
+func keyOf(p messages.Partition) string { return fmt.Sprintf("%02d", p) }
 
 // ofOwners answers a view with the rows of all owners, merged in their order. Where the page
 // ends before all that an owner has, so does what is shown of the others.
@@ -158,8 +181,17 @@ func (g *Gateway) ofOwners(p *page, q ownersQuery) error {
 		return err
 	}
 	p.uncovered = uncovered
-	for row := range merged(answers) {
-		if !p.after(row.Cursor, row.Line) {
+	for _, o := range answers {
+		p.unreadable += o.Unreadable
+	}
+	for rows := range merged(answers) {
+		line := rows[0].Line
+		if q.View == "usage" {
+			if line, err = summed(rows); err != nil {
+				return err
+			}
+		}
+		if !p.after(rows[0].Cursor, line) {
 			return nil
 		}
 	}
@@ -167,24 +199,34 @@ func (g *Gateway) ofOwners(p *page, q ownersQuery) error {
 	return nil
 }
 
-// merged yields the rows of all answers in their order, up to where one of them may lack some.
-func merged(answers []owned) iter.Seq[ownedRow] {
-	return func(yield func(ownedRow) bool) {
-		at := make([]int, len(answers))
+// merged yields the rows of all answers in their order, those with one key together, up to where
+// one of them may lack some.
+func merged(answers []owned) iter.Seq[[]ownedRow] {
+	return func(yield func([]ownedRow) bool) {
+		left := make([][]ownedRow, len(answers))
+		for i, o := range answers {
+			left[i] = o.Rows
+		}
 		for {
-			first := -1
-			for i, o := range answers {
+			var same []ownedRow
+			var of []int
+			for i, rows := range left {
 				switch {
-				case at[i] == len(o.Rows) && o.More:
+				case len(rows) == 0 && answers[i].More:
 					return
-				case at[i] < len(o.Rows) && (first < 0 || o.Rows[at[i]].Key < answers[first].Rows[at[first]].Key):
-					first = i
+				case len(rows) == 0 || len(same) > 0 && rows[0].Key > same[0].Key:
+					continue
+				case len(same) > 0 && rows[0].Key < same[0].Key:
+					same, of = nil, nil
 				}
+				same, of = append(same, rows[0]), append(of, i)
 			}
-			if first < 0 || !yield(answers[first].Rows[at[first]]) {
+			if len(same) == 0 || !yield(same) {
 				return
 			}
-			at[first]++
+			for _, i := range of {
+				left[i] = left[i][1:]
+			}
 		}
 	}
 }
@@ -195,8 +237,9 @@ func (g *Gateway) askOwners(q ownersQuery) (answers []owned, uncovered []message
 	ctx, cancel := context.WithTimeout(g.ctx, ownerWithin)
 	defer cancel()
 	for until := time.Now().Add(movesWithin); ; {
-		answers, uncovered, err = g.askOnce(ctx, q)
-		if err != nil || len(uncovered) == 0 || q.Cursor != "" || time.Now().After(until) {
+		answers, unowned, lacks, err := g.askOnce(ctx, q)
+		uncovered = append(unowned, lacks...)
+		if err != nil || len(unowned) == 0 || q.Cursor != "" || time.Now().After(until) {
 			return answers, uncovered, err
 		}
 		select {
@@ -210,8 +253,9 @@ func (g *Gateway) askOwners(q ownersQuery) (answers []owned, uncovered []message
 // ownersAgain is how long after an answer that lacks partitions owners are asked again.
 const ownersAgain = 100 * time.Millisecond
 
-// askOnce asks each owner once. A query that one of them refuses is refused.
-func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, uncovered []messages.Uncovered, err error) {
+// askOnce asks each owner once, and returns the partitions that none answers for, and those of which
+// one does not show everything. A query that one of them refuses is refused.
+func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, unowned, lacks []messages.Uncovered, err error) {
 	type asked struct {
 		owned
 		err error
@@ -231,12 +275,12 @@ func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, 
 	var covered [messages.Partitions]bool
 	for _, one := range owners {
 		if refused := new(messages.Error); errors.As(one.err, &refused) && refused.Code == messages.BadInput {
-			return nil, nil, refused
+			return nil, nil, nil, refused
 		}
 		for _, p := range one.Partitions {
 			covered[p] = true
 		}
-		answers = append(answers, one.owned)
+		answers, lacks = append(answers, one.owned), append(lacks, one.Lacks...)
 	}
 	for p, is := range covered {
 		if is {
@@ -246,9 +290,9 @@ func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, 
 		if one := owners[of[p]]; one != nil && one.err != nil {
 			reason = fmt.Sprintf("is not answered for by its owner, node %s: %v", of[p], one.err)
 		}
-		uncovered = append(uncovered, messages.Uncovered{Partition: messages.Partition(p), Reason: reason})
+		unowned = append(unowned, messages.Uncovered{Partition: messages.Partition(p), Reason: reason})
 	}
-	return answers, uncovered, nil
+	return answers, unowned, lacks, nil
 }
 
 // askOwner asks one node for the partitions that it owns.
@@ -304,7 +348,8 @@ func (g *Gateway) AllAgents(q messages.Query) iter.Seq2[projections.Agent, error
 				yield(projections.Agent{}, err)
 				return
 			}
-			for row := range merged(answers) {
+			for rows := range merged(answers) {
+				row := rows[0]
 				var agent projections.Agent
 				err := json.Unmarshal(row.Line, &agent)
 				if q.Cursor = row.Cursor; !yield(agent, err) || err != nil {

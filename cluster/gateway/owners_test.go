@@ -89,12 +89,12 @@ func TestAgentsOfAllOwners(t *testing.T) {
 		answers, _, err := gates[1].askOwners(q)
 		h.ok(err)
 		n := 0
-		for row := range merged(answers) {
+		for rows := range merged(answers) {
 			if n++; n > 5 { // fewer than any owner gives
 				break
 			}
-			q.Cursor = row.Cursor
-			paged = append(paged, row.Cursor)
+			q.Cursor = rows[0].Cursor
+			paged = append(paged, q.Cursor)
 		}
 		if n == 0 {
 			break
@@ -105,6 +105,59 @@ func TestAgentsOfAllOwners(t *testing.T) {
 	}
 	if got := gates[0].phase(agent("default", "support", "a07")); got != "idle" {
 		t.Errorf("a07 is %q", got)
+	}
+}
+
+// What the indexes of all owners hold is merged, and sums of theirs are summed, as one index of all
+// has it.
+func TestIndexesOfAllOwners(t *testing.T) {
+	h := newHouse(t, nil)
+	for i := range 20 {
+		h.worked(agent("default", []string{"sales", "support"}[i%2], fmt.Sprintf("s%d", i)), fmt.Sprintf("c%d", i), "refund", fmt.Sprintf(`{"order":%d}`, i))
+	}
+	whole := h.owners("n1")
+	gates := h.owners("n1", "n2", "n3")
+	whole[0].Subjects.Root = "whole"
+	h.opens(append(gates, whole[0])...)
+	for _, q := range []messages.Query{
+		{View: "effects"}, {View: "effects", Tool: "refund", Where: map[string]string{"order": "7"}}, {View: "usage"}, {View: "usage", By: "kind"}, {View: "usage", By: "agent"}, {View: "usage", By: "hour"}, {View: "approvals"},
+	} {
+		lines := func(root string, limit int) (all []string) {
+			q.Limit = limit
+			for line, err := range client.New(h.nc, root).QueryTenant(h.ctx, "default", q, func(l client.Lacks) { t.Errorf("%s lacks %+v", root, l) }) {
+				h.ok(err)
+				all = append(all, string(line))
+			}
+			return all
+		}
+		want := lines("whole", 0)
+		if got := lines("shared", 0); !slices.Equal(got, want) {
+			t.Errorf("%+v: %s, want %s", q, got, want)
+		}
+		if got := lines("shared", 3); !slices.Equal(got, want[:min(3, len(want))]) && q.View != "usage" {
+			t.Errorf("%+v: %s, want the first of %s", q, got, want)
+		}
+		var paged []string
+		for at := (ownersQuery{Tenant: "default", Query: q}); len(paged) < 100; {
+			at.Limit = 2
+			answers, _, err := gates[2].askOwners(at)
+			h.ok(err)
+			n := len(paged)
+			for rows := range merged(answers) {
+				line, err := summed(rows)
+				h.ok(err)
+				if rows[0].Cursor != "" {
+					at.Cursor = rows[0].Cursor
+				}
+				paged = append(paged, string(line))
+			}
+			if len(paged) == n || !slices.ContainsFunc(answers, func(o owned) bool { return o.More }) {
+				break
+			}
+		}
+		if q.View == "usage" && !slices.Equal(paged, want) {
+			t.Errorf("%+v in pages: %s, want %s", q, paged, want)
+		}
 	}
 }
 

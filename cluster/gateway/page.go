@@ -28,12 +28,10 @@ type page struct {
 	err   error // why nothing more can be sent
 
 	// cursor is that of the newest row, more that there are rows behind it,
-	// behind how many messages of the log the rows do not tell of, unreadable
-	// how many of their agents' frames could not be read, and uncovered the partitions that
-	// the rows do not tell of.
+	// unreadable how many of their agents' frames could not be read, and uncovered the partitions
+	// of which the rows do not show everything.
 	cursor     string
 	more       bool
-	behind     uint64
 	unreadable int
 	uncovered  []messages.Uncovered
 }
@@ -135,9 +133,6 @@ func (p *page) finish() error {
 	}
 	if p.more {
 		msg.Header.Set(messages.HeaderCursor, p.cursor)
-	}
-	if p.behind > 0 {
-		msg.Header.Set(messages.HeaderBehind, strconv.FormatUint(p.behind, 10))
 	}
 	if p.unreadable > 0 {
 		msg.Header.Set(messages.HeaderUnreadable, strconv.Itoa(p.unreadable))

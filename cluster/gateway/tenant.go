@@ -31,22 +31,13 @@ func (g *Gateway) queryTenant(msg *nats.Msg) {
 			return err
 		}
 		switch q.View {
-		case "agents":
-			return g.agents(p, tenant, q)
-		case "approvals", "usage", "effects":
-			return g.indexed(p, tenant, q)
+		case "agents", "approvals", "usage", "effects":
+			return g.ofOwners(p, ownersQuery{Tenant: tenant, Query: q})
 		case "dlq":
 			return g.deadLetters(p, tenant, q)
 		}
 		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals, usage, effects and dlq", q.View)
 	})
-}
-
-// agents lists a tenant's agents. A cursor is the key of the last one: rows that
-// come and go do not move the others.
-func (g *Gateway) agents(p *page, tenant string, q messages.Query) error {
-	p.unreadable = g.Index.Unreadable(tenant) // the list is of headers and whole; what it leads to is not
-	return g.ofOwners(p, ownersQuery{Tenant: tenant, Query: q})
 }
 
 // deadLetters lists a tenant's dead letters. Those without a readable address

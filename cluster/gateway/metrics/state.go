@@ -29,8 +29,8 @@ type State struct {
 	// nodes, AskedAgain how often one was sent again.
 	Streams                        int
 	Prompts, AskedAfar, AskedAgain int64
-	// IndexBehind is how many messages the index lack. Nil: not known now.
-	IndexBehind *uint64
+	// IndexBehind is how far the index is behind the log of this node's partitions.
+	IndexBehind uint64
 	// ScrubBehind is how many sequences of the stream of the log that is read through now
 	// are still to be read.
 	ScrubBehind uint64
@@ -132,9 +132,7 @@ func (s *state) Collect(to chan<- prometheus.Metric) {
 	is(prompts, prometheus.CounterValue, float64(now.Prompts))
 	is(askedAfar, prometheus.CounterValue, float64(now.AskedAfar))
 	is(askedAgain, prometheus.CounterValue, float64(now.AskedAgain))
-	if now.IndexBehind != nil {
-		is(indexBehind, prometheus.GaugeValue, float64(*now.IndexBehind))
-	}
+	is(indexBehind, prometheus.GaugeValue, float64(now.IndexBehind))
 	is(scrubBehind, prometheus.GaugeValue, float64(now.ScrubBehind))
 	is(applied, prometheus.CounterValue, float64(now.Applied))
 	is(repeated, prometheus.CounterValue, float64(now.Repeated))

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,10 +15,10 @@ import (
 func (a *app) index() *cobra.Command {
 	return a.connects(&cobra.Command{
 		Use: "index", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "Show how far a node's index has read the log",
+		Short: "Show how far the index has read the log",
 		Long: `Show how far the index of all agents (approvals, effects and usage of a whole
-tenant) has read the log, shard by shard, on the node that answers. It is kept
-in a file that is a cache of the log: to have it built again, stop the node,
+tenant) has read the log, partition by partition, each as its owner has it. A node keeps
+it in a file that is a cache of the log: to have it built again, stop the node,
 delete the file and start the node. It covers the whole store, so this is for
 operators, not for readers of a tenant.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runIndex(cmd.Context()) },
@@ -24,18 +26,24 @@ operators, not for readers of a tenant.`,
 }
 
 func (a *app) runIndex(ctx context.Context) error {
-	var all gateway.IndexPosition
-	_, err := table(a, "SHARD\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST", a.ofStore(ctx, "index"), func(p gateway.IndexPosition) string {
-		all.Node, all.File = p.Node, p.File
-		all.Behind, all.Unreadable = all.Behind+p.Behind, all.Unreadable+p.Unreadable
-		return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Shard, p.Position, p.End, p.Behind, p.Unreadable, a.age(p.Stored))
+	files := make(map[string]string) // of nodes
+	var behind uint64
+	unreadable := 0
+	_, err := table(a, "PARTITION\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST\tNODE", a.ofStore(ctx, "index"), func(p gateway.IndexPosition) string {
+		files[p.Node] = p.File
+		behind, unreadable = behind+p.Behind, unreadable+p.Unreadable
+		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s\t%s", p.Partition, p.Position, p.End, p.Behind, p.Unreadable, a.age(p.Stored), projections.Printable(p.Node, 64))
 	})
-	if err == nil && !a.json() {
-		where := "file " + projections.Printable(all.File, 400)
-		if all.File == "" {
+	if err != nil || a.json() {
+		return err
+	}
+	for _, node := range slices.Sorted(maps.Keys(files)) {
+		where := "file " + projections.Printable(files[node], 400)
+		if files[node] == "" {
 			where = "in memory"
 		}
-		a.note("node %s, %s: %d frames behind, %d unreadable", projections.Printable(all.Node, 64), where, all.Behind, all.Unreadable)
+		a.note("node %s: %s", projections.Printable(node, 64), where)
 	}
-	return err
+	a.note("%d sequences behind, %d frames unreadable", behind, unreadable)
+	return nil
 }

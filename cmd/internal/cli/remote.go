@@ -288,9 +288,6 @@ func (a *app) read(ctx context.Context, follow bool, each func(json.RawMessage) 
 
 // lacks notes that a view does not have all that the log holds.
 func (a *app) lacks(l client.Lacks) {
-	if l.Behind > 0 {
-		a.note("as of %d frames ago: the node has not read them yet", l.Behind)
-	}
 	if l.Unreadable > 0 {
 		a.note("%d frames of this tenant's agents could not be read, and what they hold is left out: `%s doctor` says of which agents, and why", l.Unreadable, a.started)
 	}

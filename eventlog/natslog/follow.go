@@ -60,13 +60,13 @@ type follower struct {
 	c      *conn
 	stream string
 	filter string // empty: all there is
-	whole  bool   // messages with their bodies, behind at; else headers, and of the past the newest of each subject
 	atOnce int    // how many are fetched in one request
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
 	// own are the frames that this node itself appends to the stream. giveOwn gives those
 	// that follow a sequence without a gap and returns up to which one; after is at or
-	// passed. Nil: all are read from the stream.
+	// passed. What is read is headers, of the past the newest of each subject. Nil: messages
+	// are read with their bodies, from behind at.
 	own     *own
 	giveOwn func(after uint64) (last uint64, more bool)
 	idle    func() (more bool) // is called when nothing more is there now; nil: not
@@ -106,7 +106,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if f.own != nil {
 			f.own.forget()
 		}
-		f.known = f.known && (f.told || f.whole) // the stream may have lost its end meanwhile
+		f.known = f.known && (f.told || f.own == nil) // the stream may have lost its end meanwhile
 		f.log.Debug("follow: open a new consumer", "stream", f.stream, "filter", f.filter, "after", f.at, "error", err)
 		f.wait(ctx)
 	}
@@ -132,7 +132,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		f.past, f.known = seqOf(newest), true
 	}
-	if !f.told && !f.whole {
+	if !f.told && f.own != nil {
 		more, err := f.tell(ctx)
 		if err != nil || !more {
 			return err
@@ -164,11 +164,11 @@ func (f *follower) tell(ctx context.Context) (more bool, err error) {
 
 // config is that of a consumer of what comes behind at.
 func (f *follower) config() jetstream.ConsumerConfig {
-	cfg := jetstream.ConsumerConfig{FilterSubject: f.filter, HeadersOnly: !f.whole, InactiveThreshold: longExpires}
+	cfg := jetstream.ConsumerConfig{FilterSubject: f.filter, HeadersOnly: f.own != nil, InactiveThreshold: longExpires}
 	switch {
 	case f.at > 0 || f.told:
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.at+1
-	case !f.whole:
+	case f.own != nil:
 		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
 	}
 	return cfg

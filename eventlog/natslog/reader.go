@@ -56,7 +56,7 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return 0, err == nil, err
 	}
 	n, more, err = r.fetch(ctx)
-	if err == nil && more && r.ended && !r.feed.late && r.filter != "" {
+	if err == nil && more && r.ended && !r.feed.late {
 		r.jump()
 	}
 	return n, more, err

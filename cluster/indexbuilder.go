@@ -18,20 +18,22 @@ import (
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// indexInput is what the reader of a partition gives the indexBuilder.
+// indexInput is what the reader of a partition gives the indexBuilder: a message, or that it has
+// ended.
 type indexInput struct {
 	kind inputKind
 	of   messages.Partition
 	index.Message
+	// sure reports, at the end, whether the log is the one that the file was built from.
+	sure bool
 }
 
 type inputKind int
 
 const (
 	nextMessage inputKind = iota
-	sameLog               // the partition is the one that was read
-	otherLog              // it is another; the reader has ended
-	noMessage             // all up to Seq was given; the reader has ended
+	otherLog              // it has ended: the log is another
+	readUpto              // it has ended: all up to Seq was given
 )
 
 // indexBuilder is a file that is open.
@@ -220,10 +222,8 @@ func messageOf(m eventlog.Stored) index.Message {
 func (k *indexBuilder) take(m indexInput) error {
 	b := &k.partitions[m.of]
 	switch m.kind {
-	case sameLog:
-		b.sure = true
-	case noMessage:
-		b.reading, b.sure, b.upto = false, true, max(b.upto, m.Seq)
+	case readUpto:
+		b.reading, b.sure, b.upto = false, m.sure, max(b.upto, m.Seq)
 	case otherLog:
 		return k.again(m.of)
 	case nextMessage:
@@ -348,40 +348,25 @@ func (k *indexBuilder) rest() {
 }
 
 // follow reads a partition from where the file is up to where it ended, after it has seen that the
-// log still holds what was read last.
+// log still holds what was read last. After an error it ends a moment later.
 func (k *indexBuilder) follow(p messages.Partition, b building, goal uint64) {
 	k.read.Go(func() {
-		pause := backoff.NewExponentialBackOff()
-		pause.MaxInterval = 2 * time.Second
-		for k.ctx.Err() == nil {
-			err := k.readOn(p, &b, pause.Reset)
-			switch {
-			case err == nil:
-				k.deliver(indexInput{kind: noMessage, of: p, Message: index.Message{Seq: max(goal, b.last.Seq)}})
-				return
-			case errors.Is(err, eventlog.ErrElsewhere) && k.relied(p):
-				k.deliver(indexInput{kind: otherLog, of: p})
-				return
-			case !k.wanted(p, b.life):
-				k.deliver(indexInput{kind: noMessage, of: p, Message: index.Message{Seq: b.last.Seq}})
-				return
-			case k.ctx.Err() == nil:
-				k.logger.Warn("a partition of the log cannot be read; it is tried again", "partition", p, "error", err)
-			}
+		err := k.readOn(p, &b)
+		end := indexInput{kind: readUpto, of: p, Message: index.Message{Seq: b.last.Seq}, sure: b.sure}
+		switch {
+		case err == nil:
+			end.Seq = max(goal, b.last.Seq)
+		case errors.Is(err, eventlog.ErrElsewhere) && k.relied(p):
+			end.kind = otherLog
+		case k.ctx.Err() == nil:
+			k.logger.Warn("a partition of the log cannot be read; it is tried again", "partition", p, "error", err)
 			select {
-			case <-time.After(pause.NextBackOff()):
+			case <-time.After(indexGather):
 			case <-k.ctx.Done():
 			}
 		}
+		k.deliver(end)
 	})
-}
-
-// wanted reports whether the partition has been this node's since that life began.
-func (k *indexBuilder) wanted(p messages.Partition, life int) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	x := &k.agentsIndex.partitions[p]
-	return x.heard && x.life == life
 }
 
 // relied reports whether a partition is what its stream should be. What the index knows of
@@ -391,24 +376,23 @@ func (k *indexBuilder) relied(p messages.Partition) bool {
 }
 
 // readOn reads what a partition has behind b.last.
-func (k *indexBuilder) readOn(p messages.Partition, b *building, well func()) error {
+func (k *indexBuilder) readOn(p messages.Partition, b *building) error {
 	after := b.last.Seq
 	if !b.sure {
 		after--
 	}
 	for m, err := range k.log.ReadPartition(k.ctx, p, after) {
 		message := messageOf(m)
-		kind := nextMessage
 		switch {
 		case err != nil:
 			return err
 		case !b.sure && !message.Position().Same(b.last):
 			return eventlog.ErrElsewhere
 		case !b.sure:
-			kind, b.sure = sameLog, true
+			b.sure = true
+			continue
 		}
-		well()
-		if b.last = message.Position(); !k.deliver(indexInput{kind, p, message}) {
+		if b.last = message.Position(); !k.deliver(indexInput{of: p, Message: message}) {
 			return k.ctx.Err()
 		}
 	}

@@ -25,7 +25,7 @@ type owner struct {
 	integrity *integrity
 	host      *host
 	log       heads
-	index     hearer
+	index     *agentsIndex
 	inbox     *inbox.Inbox
 	agents    *projections.Agents
 	// came is called when a partition is ours, left when it is ours no more.
@@ -47,13 +47,6 @@ type owner struct {
 type heads interface {
 	Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Stored, error]
 	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Newest, error]
-}
-
-// hearer is told what an owner hears of its partitions: see agentsIndex.
-type hearer interface {
-	begins(p messages.Partition)
-	hears(p messages.Partition, m eventlog.Stored)
-	forgets(p messages.Partition)
 }
 
 // atOnce is how many agents are recovered at the same time: enough to keep the
@@ -170,8 +163,9 @@ func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 	defer w.mu.Unlock()
 	switch {
 	case head.Agent == messages.AgentID{}:
-		if !w.isTold {
-			w.isTold = true
+		select {
+		case <-w.told: // a reader that failed was replaced
+		default:
 			close(w.told)
 		}
 		return

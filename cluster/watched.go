@@ -28,8 +28,7 @@ type watched struct {
 // known is what the heads of a partition say. The zero value is that of one whose heads are not read.
 type known struct {
 	told    chan struct{} // closed when the past has been read
-	isTold  bool
-	end     func() // ends the reading; read is closed when it has ended
+	end     func()        // ends the reading; read is closed when it has ended
 	read    chan struct{}
 	highest messages.Epoch
 	newest  time.Time

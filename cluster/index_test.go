@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -212,9 +213,26 @@ func TestViewsOfAllNodes(t *testing.T) { // A52, A87
 	if got := w.indexOf(two); got != want {
 		t.Errorf("the other node says\n%s\nwant\n%s", got, want)
 	}
+	list := w.linesOfAll(one, messages.Query{View: "agents"})
+	if got := w.linesOfAll(two, messages.Query{View: "agents"}); !slices.Equal(got, list) || len(got) != 4 {
+		t.Errorf("of the agents they say\n%s\nand\n%s", list, got)
+	}
+	known := func(nodes ...*cluster.Node) (sum int) {
+		for _, n := range nodes {
+			for _, agents := range n.Agents() {
+				sum += agents
+			}
+		}
+		return sum
+	}
+	if n := known(one, two); n != 4 {
+		t.Errorf("they know %d agents, want each to know its own of 4", n)
+	}
 	w.ok(one.Close())
 	w.ok(index.Remove(filepath.Join(dir, "one", "index.db")))
-	if got := w.indexOf(w.node(refunds(&ran), keeps(filepath.Join(dir, "one")))); got != want {
+	three := w.node(refunds(&ran), keeps(filepath.Join(dir, "one")))
+	if got := w.indexOf(three); got != want {
 		t.Errorf("built again they say\n%s\nwant\n%s", got, want)
 	}
+	w.eventually("what moves is known to its owner alone", func() bool { return three.Partitions() == messages.Partitions/2 && known(two, three) == 4 })
 }

@@ -101,7 +101,13 @@ func TestFrozenNode(t *testing.T) {
 			}
 		}
 	}
-	w.run("partitions", "--nats", url, "-o", "json").exits(0)
+	for { // until the other one has what it had
+		list := w.run("partitions", "--nats", url, "-o", "json")
+		if list.code == 0 {
+			return
+		}
+		list.exits(1, `"type":"uncovered"`, "partition ")
+	}
 }
 
 func TestHTTPAddressTaken(t *testing.T) {

@@ -183,9 +183,9 @@ func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 	}, &e)
 }
 
-// ownedRows adds rows of the index for some partitions.
-func (g *Gateway) ownedRows(answer *owned, q ownersQuery, mine []messages.Partition) error {
-	agents, ready, lacks, err := g.Index.Index(g.ctx, mine, q.Cursor == "") // one wait for all pages
+// ownedRows adds rows of the index for the partitions.
+func (g *Gateway) ownedRows(answer *owned, q ownersQuery) error {
+	agents, ready, lacks, err := g.Index.Index(g.ctx, answer.Partitions, q.Cursor == "") // one wait for all pages
 	if err != nil {
 		return err
 	}
@@ -261,9 +261,9 @@ func unseen(err error) error {
 	return err
 }
 
-// ownedPositions adds how far the index has read some partitions.
-func (g *Gateway) ownedPositions(answer *owned, mine []messages.Partition) error {
-	positions, err := g.Index.Positions(g.ctx, mine)
+// ownedPositions adds how far the index has read the partitions.
+func (g *Gateway) ownedPositions(answer *owned) error {
+	positions, err := g.Index.Positions(g.ctx, answer.Partitions)
 	if err != nil {
 		return fmt.Errorf("report how far the index has read: %w", unseen(err))
 	}

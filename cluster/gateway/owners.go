@@ -85,33 +85,38 @@ func (g *Gateway) queryOwned(msg *nats.Msg) {
 	})
 }
 
-// owned answers for the partitions that this node owns. Those that it loses meanwhile are not
-// among them.
-func (g *Gateway) owned(q ownersQuery) (owned, error) {
-	var answer owned
-	mine := g.mine()
-	var err error
-	switch q.View {
-	case "partitions":
-		for _, p := range mine {
-			err = cmp.Or(err, answer.add(keyOf(p), "", held{p, g.Agents.In(p), g.Cluster.Owing(p)}))
+// owned answers for the partitions that this node owns, which are the same before and after.
+func (g *Gateway) owned(q ownersQuery) (answer owned, err error) {
+	for mine := g.mine(); ; {
+		answer = owned{Partitions: mine}
+		if err := g.ownedLines(&answer, q); err != nil {
+			return owned{}, err
 		}
-	case "index":
-		err = g.ownedPositions(&answer, mine)
-	case "approvals", "usage", "effects":
-		err = g.ownedRows(&answer, q, mine)
-	default:
-		err = g.ownedAgents(&answer, q, mine)
+		still := g.mine()
+		if slices.Equal(mine, still) {
+			return answer, nil
+		}
+		mine = still
 	}
-	if err != nil {
-		return owned{}, err
-	}
+}
+
+// ownedLines adds what an answer shows of its partitions.
+func (g *Gateway) ownedLines(answer *owned, q ownersQuery) (err error) {
 	if q.Tenant != "" {
 		answer.Unreadable = g.Index.Unreadable(q.Tenant)
 	}
-	still := g.mine()
-	answer.Partitions = slices.DeleteFunc(mine, func(p messages.Partition) bool { return !slices.Contains(still, p) })
-	return answer, nil
+	switch q.View {
+	case "partitions":
+		for _, p := range answer.Partitions {
+			err = cmp.Or(err, answer.add(keyOf(p), "", held{p, g.Agents.In(p), g.Cluster.Owing(p)}))
+		}
+		return err
+	case "index":
+		return g.ownedPositions(answer)
+	case "approvals", "usage", "effects":
+		return g.ownedRows(answer, q)
+	}
+	return g.ownedAgents(answer, q)
 }
 
 // mine are the partitions that this node owns and answers for.
@@ -124,10 +129,10 @@ func (g *Gateway) mine() (list []messages.Partition) {
 	return list
 }
 
-// ownedAgents adds the agents of some partitions, in the order of their addresses.
-func (g *Gateway) ownedAgents(answer *owned, q ownersQuery, mine []messages.Partition) error {
+// ownedAgents adds the agents of the partitions, in the order of their addresses.
+func (g *Gateway) ownedAgents(answer *owned, q ownersQuery) error {
 	if q.Only != (messages.AgentID{}) {
-		if row, known := g.Agents.Agent(q.Only); known && slices.Contains(mine, q.Only.Partition()) {
+		if row, known := g.Agents.Agent(q.Only); known && slices.Contains(answer.Partitions, q.Only.Partition()) {
 			return answer.add("", "", row)
 		}
 		return nil
@@ -139,7 +144,7 @@ func (g *Gateway) ownedAgents(answer *owned, q ownersQuery, mine []messages.Part
 	most := mostLines(q.Limit)
 	rows := g.Agents.List(projections.AgentFilter{
 		Tenant: q.Tenant, Kind: q.Kind, Phase: q.Phase, Failed: q.Last != "", Deleted: q.Deleted, Since: q.Since, After: after, Limit: most + 1,
-		Of: func(p messages.Partition) bool { _, found := slices.BinarySearch(mine, p); return found },
+		Of: func(p messages.Partition) bool { _, found := slices.BinarySearch(answer.Partitions, p); return found },
 	})
 	answer.More = len(rows) > most
 	for _, row := range rows[:min(most, len(rows))] {
@@ -272,23 +277,35 @@ func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, 
 		asking.Go(func() { one.owned, one.err = g.askOwner(ctx, node, q) })
 	}
 	asking.Wait()
-	var covered [messages.Partitions]bool
+	var covered [messages.Partitions]int
 	for _, one := range owners {
-		if refused := new(messages.Error); errors.As(one.err, &refused) && refused.Code == messages.BadInput {
+		refused := new(messages.Error)
+		switch {
+		case errors.As(one.err, &refused) && refused.Code == messages.BadInput:
 			return nil, nil, nil, refused
+		case one.err != nil:
+			err = one.err
+			continue
 		}
 		for _, p := range one.Partitions {
-			covered[p] = true
+			covered[p]++
 		}
 		answers, lacks = append(answers, one.owned), append(lacks, one.Lacks...)
 	}
-	for p, is := range covered {
-		if is {
-			continue
-		}
+	if len(answers) == 0 && err != nil {
+		return nil, nil, nil, err
+	}
+	for p, answered := range covered {
 		reason := "has no owner"
-		if one := owners[of[p]]; one != nil && one.err != nil {
+		switch one := owners[of[p]]; {
+		case answered == 1:
+			continue
+		case answered > 1:
+			reason = "has moved meanwhile, and what it holds is shown twice"
+		case one != nil && one.err != nil:
 			reason = fmt.Sprintf("is not answered for by its owner, node %s: %v", of[p], one.err)
+		case one != nil:
+			reason = "is changing hands"
 		}
 		unowned = append(unowned, messages.Uncovered{Partition: messages.Partition(p), Reason: reason})
 	}

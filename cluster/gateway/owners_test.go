@@ -187,6 +187,20 @@ func TestAgentsOfMissingOwners(t *testing.T) {
 	}
 }
 
+// A partition that moves while all are asked is named, whether no node answers for it or two do.
+func TestAgentsOfAPartitionThatMoves(t *testing.T) {
+	h := newHouse(t, nil)
+	gates := h.owners("n1", "n2")
+	h.opens(gates...)
+	for to, want := range map[string]string{"n1": "partition 1 has moved meanwhile, and what it holds is shown twice", "n2": "partition 0 is changing hands"} {
+		gates[0].OwnerOf = func(messages.Partition) string { return to }
+		_, unowned, _, err := gates[1].askOnce(h.ctx, ownersQuery{Query: messages.Query{View: "agents"}})
+		if err != nil || len(unowned) != 32 || unowned[0].String() != want {
+			t.Errorf("lacking %v, %v; want %s", unowned, err, want)
+		}
+	}
+}
+
 // A query that an owner refuses is refused.
 func TestOwnersRefuse(t *testing.T) {
 	h := newHouse(t, nil)

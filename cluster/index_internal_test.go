@@ -314,6 +314,51 @@ func TestViewsOfAPartitionThatComesBack(t *testing.T) { // A108
 	})
 }
 
+// held is a log whose readers wait before its newest message.
+type held struct {
+	*memlog.Log
+	until chan struct{}
+}
+
+func (l held) ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		end, _ := l.ShardEnd(ctx, int(p))
+		for m, err := range l.Log.ReadPartition(ctx, p, after) {
+			if m.Seq == end {
+				select {
+				case <-l.until:
+				case <-ctx.Done():
+				}
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// A partition is not shown before all was read that it held when it came.
+func TestViewsOfAPartitionThatIsRead(t *testing.T) { // A108
+	log := memlog.New()
+	story(t, log, 1, 1, "x")
+	synctest.Test(t, func(t *testing.T) {
+		at := held{log, make(chan struct{})}
+		v := hear(at, "", quiet)
+		v.begin()
+		defer v.stop()
+		synctest.Wait()
+		<-time.After(3 * indexGather) // what was given before is committed
+		p := named("a000").Partition()
+		if _, ready, lacks, err := v.Index(t.Context(), []messages.Partition{p}, false); err != nil || len(ready) != 0 || len(lacks) != 1 || lacks[0].Indexed == 0 {
+			t.Errorf("it answers for %v, lacking %+v, %v", ready, lacks, err)
+		}
+		close(at.until)
+		if text := said(t, v); strings.Count(text, `"outcome":"completed"`) != 1 {
+			t.Errorf("told: %s", text)
+		}
+	})
+}
+
 // broken is a log whose readers fail after every third message, some times.
 type broken struct {
 	*memlog.Log

@@ -305,7 +305,7 @@ func (k *indexBuilder) publish() {
 		b, x := &k.partitions[p], &k.agentsIndex.partitions[p]
 		if x.heard && b.sure && b.life == x.life {
 			x.at = b.upto
-			x.ready = x.ready || x.at >= x.gap && !b.reading
+			x.ready = x.ready || x.at >= x.gap
 		}
 	}
 	k.changed()

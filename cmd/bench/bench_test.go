@@ -51,7 +51,7 @@ func measure(t *testing.T, ctx context.Context, w *work, o bench.Options, name s
 	o.Dir, o.Window = t.TempDir(), max(o.Window, 60*time.Millisecond)
 	var out bytes.Buffer
 	o.JSON, o.Out = true, &out
-	chosen, err := bench.Choose(w.figures(), []string{name})
+	chosen, err := o.Choose(w.figures(), []string{name})
 	if err != nil {
 		t.Fatal(err)
 	}

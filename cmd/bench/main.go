@@ -151,7 +151,7 @@ func command(out, progress io.Writer) *cobra.Command {
 			if len(args) == 0 {
 				args = []string{"turns", "inputs", "activation", "memory"}
 			}
-			chosen, err := bench.Choose(w.figures(), args)
+			chosen, err := o.Choose(w.figures(), args)
 			if err != nil {
 				return err
 			}

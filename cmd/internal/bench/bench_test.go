@@ -111,10 +111,15 @@ func TestTable(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	all := []Figure{Turns, Inputs}
-	if got, err := Choose(all, []string{"inputs"}); err != nil || len(got) != 1 || got[0].Name != "inputs" {
+	if got, err := new(Options).Choose(all, []string{"inputs"}); err != nil || len(got) != 1 || got[0].Name != "inputs" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := Choose(all, []string{"speed"}); err == nil || !strings.Contains(err.Error(), "turns, inputs") {
+	if _, err := new(Options).Choose(all, []string{"speed"}); err == nil || !strings.Contains(err.Error(), "turns, inputs") {
 		t.Errorf("an unknown name: %v", err)
+	}
+	for _, o := range []Options{{Agents: []int{1, 0}}, {Agents: []int{-5}}, {Agents: []int{most + 1}}, {Window: -time.Second}} {
+		if _, err := o.Choose(all, nil); err == nil {
+			t.Errorf("%v agents, window %v: no error", o.Agents, o.Window)
+		}
 	}
 }

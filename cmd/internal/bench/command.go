@@ -25,8 +25,20 @@ func List(figures []Figure) string {
 	return b.String()
 }
 
-// Choose returns the named figures, or all if none is named.
-func Choose(figures []Figure, names []string) ([]Figure, error) {
+// most is the largest number of agents that is measured.
+const most = 1_000_000
+
+// Choose returns the named figures, or all if none is named. Its error says what was
+// mistaken in the names, or in o.
+func (o *Options) Choose(figures []Figure, names []string) ([]Figure, error) {
+	for _, n := range o.Agents {
+		if n < 1 || n > most {
+			return nil, fmt.Errorf("--agents %d: write numbers from 1 to %s", n, Whole(most))
+		}
+	}
+	if o.Window < 0 {
+		return nil, fmt.Errorf("--window %v: it must be positive", o.Window)
+	}
 	if len(names) == 0 {
 		return figures, nil
 	}

@@ -14,7 +14,7 @@ func (a *app) bench() *cobra.Command {
 		Short: "Measure this machine: the runtime beside plain JetStream",
 		Long:  "Measure this machine: the runtime beside plain JetStream, on nodes and folders of its own.\n" + bench.List(figures),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen, err := bench.Choose(figures, args)
+			chosen, err := o.Choose(figures, args)
 			if err != nil {
 				return usage("%v", err)
 			}

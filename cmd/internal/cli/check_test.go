@@ -135,6 +135,8 @@ func TestUsage(t *testing.T) {
 	w.run("show").exits(2)
 	w.run("bench", "nonsense").exits(2, "turns")
 	w.run("bench", "cluster").exits(2, "inputs")
+	w.run("bench", "--agents", "x").exits(2, `--agents "x": write whole numbers`)
+	w.run("bench", "turns", "--agents", "-5").exits(2, "--agents -5: write numbers from 1 to")
 	w.run("dlq").exits(0, "Usage:")
 	w.run("completion", "bash").exits(0, "reprise")
 	if r := w.run("version").exits(0); r.out != "v9.8.7-test\n" {

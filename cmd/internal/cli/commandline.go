@@ -195,7 +195,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return err
 	}
 	write := map[string]string{
-		"int": "write a whole number, such as 20", "uint64": "write a number, 1 or more", "float64": "write a number, such as 0.5",
+		"int": "write a whole number, such as 20", "intSlice": "write whole numbers, such as 1,64", "uint64": "write a number, 1 or more", "float64": "write a number, such as 0.5",
 		"bool": "write true or false", "duration": "write a duration, such as 30s, 10m or 2h",
 	}[wrong.GetFlag().Value.Type()]
 	if write == "" { // the flag is ours and says it itself

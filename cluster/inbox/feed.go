@@ -64,7 +64,7 @@ func (f *feed) close() {
 // messages may be: what comes behind that must not be given before it. A consumer that is
 // only silent is waited for: its copies elect another leader.
 func (f *feed) run(ctx context.Context, broken <-chan nats.Status) error {
-	err := f.ask(batchBytes)
+	err := f.ask(batch, batchBytes)
 	for err == nil {
 		select {
 		case raw := <-f.msgs:
@@ -86,13 +86,14 @@ func (f *feed) run(ctx context.Context, broken <-chan nats.Status) error {
 	return err
 }
 
-// ask asks for the next messages. Without a connection nothing is sent: that it broke is noticed.
-func (f *feed) ask(bytes int) error {
+// ask asks for the next messages, of any size if bytes is 0. Without a connection nothing is sent:
+// that it broke is noticed.
+func (f *feed) ask(most, bytes int) error {
 	f.request++
-	f.left = batch
+	f.left = most
 	info := f.consumer.CachedInfo()
 	err := f.conn.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+info.Stream+"."+info.Name, f.box+strconv.Itoa(f.request),
-		fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, batch, bytes, requestFor, heartbeat))
+		fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, most, bytes, requestFor, heartbeat))
 	if unanswered(err) {
 		return nil
 	}
@@ -119,7 +120,7 @@ func (f *feed) take(ctx context.Context, raw *nats.Msg) error {
 	f.queues.part.pending.Store(meta.NumPending)
 	f.queues.take(msg)
 	if f.left--; f.left == 0 {
-		return f.ask(batchBytes)
+		return f.ask(batch, batchBytes)
 	}
 	return nil
 }
@@ -132,9 +133,9 @@ func (f *feed) answered(ctx context.Context, status, what string) error {
 			return f.compare(ctx)
 		}
 	case strings.Contains(what, "MaxBytes") && f.left == batch: // the next message alone is larger
-		return f.ask(0)
+		return f.ask(1, 0)
 	case status == "408", strings.Contains(what, "MaxBytes"), strings.Contains(what, "Batch Completed"):
-		return f.ask(batchBytes)
+		return f.ask(batch, batchBytes)
 	default: // it is gone, or another server leads it soon
 		f.heard = false
 		f.tick.Reset(insistEach / 10)
@@ -143,15 +144,17 @@ func (f *feed) answered(ctx context.Context, status, what string) error {
 }
 
 // check looks for a consumer that is silent, or behind a connection that broke, waits until it
-// answers, and asks it for more. The error says that it is gone.
+// answers, and asks it for more. The error says that it is gone, or was taken back to an earlier state.
 func (f *feed) check(ctx context.Context) error {
 	info, err := insist(ctx, f.consumer.Info)
 	if err != nil {
 		return err
 	}
-	f.owed = info.Delivered.Consumer
+	if f.owed = info.Delivered.Consumer; f.owed < f.delivered {
+		return fmt.Errorf("delivery %d has come, and the consumer says that %d was the last: it does not know what is here", f.delivered, f.owed)
+	}
 	f.tick.Reset(2 * heartbeat)
-	return f.ask(batchBytes)
+	return f.ask(batch, batchBytes)
 }
 
 // compare asks what the server waits for. The error says that a message on its way here was lost,

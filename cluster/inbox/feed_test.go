@@ -117,11 +117,15 @@ func TestAnswersToARequest(t *testing.T) {
 			t.Errorf("%s %s: %v; asked %v, heard %v", c.status, c.what, err, f.request > before, f.heard)
 		}
 	}
-	for _, bytes := range []int{batchBytes, batchBytes, 0} { // of the last one none came
+	for _, asked := range [][2]int{{batch, batchBytes}, {batch, batchBytes}, {1, 0}} { // of the last one none came
 		request, err := sent.NextMsgWithContext(at.ctx)
-		if want := fmt.Sprintf(`"max_bytes":%d,`, bytes); err != nil || !strings.Contains(string(request.Data), want) {
+		if want := fmt.Sprintf(`"batch":%d,"max_bytes":%d,`, asked[0], asked[1]); err != nil || !strings.Contains(string(request.Data), want) {
 			t.Errorf("%s was asked, want %s (%v)", request.Data, want, err)
 		}
+	}
+	f.delivered = 1
+	if err := f.check(at.ctx); err == nil {
+		t.Error("a consumer that has delivered nothing continues one that had")
 	}
 }
 

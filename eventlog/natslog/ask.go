@@ -24,6 +24,7 @@ type slot struct {
 	prefix string // of the subjects of answers, one for each request
 	asked  uint64
 	came   chan *nats.Msg
+	broken chan nats.Status // receives when the connection breaks
 	timer  *time.Timer
 }
 
@@ -31,7 +32,7 @@ type slot struct {
 // requests wait.
 const slotsKept = 1024
 
-// slot returns one that no request uses. The caller gives it back to c.slots by done.
+// slot returns one that no request uses. The caller gives it to keep or drop.
 func (c *conn) slot() (s *slot, err error) {
 	select {
 	case s = <-c.slots:
@@ -39,46 +40,52 @@ func (c *conn) slot() (s *slot, err error) {
 	default:
 	}
 	s = &slot{prefix: c.nc.NewInbox() + ".", came: make(chan *nats.Msg, 8), timer: time.NewTimer(time.Hour)}
-	s.sub, err = c.nc.ChanSubscribe(s.prefix+"*", s.came)
-	return s, err
+	if s.sub, err = c.nc.ChanSubscribe(s.prefix+"*", s.came); err != nil {
+		return nil, err
+	}
+	s.broken = c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	return s, nil
 }
 
-// done ends a request.
-func (c *conn) done(s *slot) {
+// keep keeps a slot for the next request.
+func (c *conn) keep(s *slot) {
 	s.timer.Stop()
 	select {
 	case c.slots <- s:
 	default:
-		_ = s.sub.Unsubscribe() // a closed connection has none
+		c.drop(s)
 	}
 }
 
-// next returns the subject of the answer to the next request. Answers to earlier ones may still come:
-// those that are there are dropped, to leave room.
+// drop ends a slot.
+func (c *conn) drop(s *slot) {
+	s.timer.Stop()
+	c.nc.RemoveStatusListener(s.broken)
+	_ = s.sub.Unsubscribe() // a closed connection has none
+}
+
+// next returns the subject of the answer to the next request. What there is of earlier ones, answers
+// that came twice and breaks of the connection, is dropped, to leave room.
 func (s *slot) next() string {
 	for len(s.came) > 0 {
 		<-s.came
+	}
+	for len(s.broken) > 0 {
+		<-s.broken
 	}
 	s.asked++
 	return string(strconv.AppendUint(append(make([]byte, 0, 64), s.prefix...), s.asked, 36))
 }
 
-// request publishes m and waits for the answer, until ctx ends or
-// answers.Wait is over.
+// request publishes m and waits for the answer, until ctx ends, answers.Wait is over or the connection
+// breaks: the answer may be lost then.
 func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	return c.ask(ctx, m, answers.Wait, nil)
+	return c.requestWithin(ctx, m, answers.Wait)
 }
 
-// requestWithin is request with a patience of its own, which may be long. It fails when the
-// connection breaks: the answer may be lost then, and asking again does no harm.
+// requestWithin is request with a patience of its own. A slot that got no answer is not used again: the
+// answer may still come, or the server has refused the subscription.
 func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
-	broken := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-	defer c.nc.RemoveStatusListener(broken)
-	return c.ask(ctx, m, wait, broken)
-}
-
-// ask publishes m and waits for the answer.
-func (c *conn) ask(ctx context.Context, m *nats.Msg, wait time.Duration, broken <-chan nats.Status) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -86,29 +93,38 @@ func (c *conn) ask(ctx context.Context, m *nats.Msg, wait time.Duration, broken 
 	if err != nil {
 		return nil, err
 	}
-	defer c.done(s)
 	m.Reply = s.next()
-	err = c.nc.PublishMsg(m)
-	if errors.Is(err, nats.ErrReconnectBufExceeded) { // it is set to hold nothing
-		err = errUnsent
-	}
-	if err != nil {
+	if err := c.nc.PublishMsg(m); err != nil {
+		c.keep(s)
+		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it is set to hold nothing
+			err = errUnsent
+		}
 		return nil, err
 	}
+	answer, err := s.answer(ctx, m.Reply, wait)
+	if err != nil {
+		c.drop(s)
+		return nil, err
+	}
+	c.keep(s)
+	if len(answer.Data) == 0 && answer.Header.Get("Status") == "503" {
+		return nil, errNoResponders
+	}
+	return answer, nil
+}
+
+// answer waits for what comes to subject.
+func (s *slot) answer(ctx context.Context, subject string, wait time.Duration) (*nats.Msg, error) {
 	s.timer.Reset(wait)
 	for {
 		select {
 		case answer := <-s.came:
-			switch {
-			case answer.Subject != m.Reply: // to an earlier request
-			case len(answer.Data) == 0 && answer.Header.Get("Status") == "503":
-				return nil, errNoResponders
-			default:
+			if answer.Subject == subject { // else it is one to an earlier request
 				return answer, nil
 			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-broken:
+		case <-s.broken:
 			return nil, errBroken
 		case <-s.timer.C:
 			return nil, fmt.Errorf("%w: waited %v", errNoAnswer, wait)

@@ -37,10 +37,9 @@ func TestStoredAt(t *testing.T) {
 	}
 }
 
-// TestLateAnswers checks that an answer which comes when its request was given up, or that comes
-// twice, is not taken for that to a later request, however many there are.
-func TestLateAnswers(t *testing.T) {
-	t.Parallel()
+// asked returns a connection whose requests to subject s are taken by a peer.
+func asked(t *testing.T) (c *conn, peer *nats.Conn, took *nats.Subscription) {
+	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
@@ -48,61 +47,104 @@ func TestLateAnswers(t *testing.T) {
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	connect := func() *nats.Conn {
-		nc, err := nats.Connect("", nats.InProcessServer(s), nats.ErrorHandler(nil))
+		nc, err := nats.Connect("", nats.InProcessServer(s), nats.ErrorHandler(nil), nats.ReconnectBufSize(-1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(nc.Close)
 		return nc
 	}
-	peer, nc := connect(), connect()
-	asked, err := peer.SubscribeSync("s")
+	peer = connect()
+	took, err = peer.SubscribeSync("s")
 	if err != nil || peer.Flush() != nil {
 		t.Fatal(err)
 	}
-	c, err := newConn(nc)
-	if err != nil {
+	if c, err = newConn(connect()); err != nil {
 		t.Fatal(err)
 	}
+	return c, peer, took
+}
+
+// TestLateAnswers checks that an answer which comes when its request was given up, or that comes
+// twice, is not taken for that to a later request, however many there are, and that a subscription
+// which brought no answer, as one that the server refused, is not used again.
+func TestLateAnswers(t *testing.T) {
+	t.Parallel()
+	c, peer, took := asked(t)
 	respond := func(m *nats.Msg, with string, times int) {
 		for range times {
 			if err := m.Respond([]byte(with)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(peer.Flush(), nc.Flush()); err != nil { // they are in the slot
+		if err := errors.Join(peer.Flush(), c.nc.Flush()); err != nil { // they are in the slot
 			t.Fatal(err)
 		}
 	}
-	for _, late := range []int{0, 1, 100} {
-		if _, err := c.ask(t.Context(), &nats.Msg{Subject: "s"}, time.Nanosecond, nil); !errors.Is(err, errNoAnswer) {
+	var before *nats.Msg
+	for _, times := range []int{1, 2, 100} {
+		if _, err := c.requestWithin(t.Context(), &nats.Msg{Subject: "s"}, time.Nanosecond); !errors.Is(err, errNoAnswer) {
 			t.Fatalf("%v, want %v", err, errNoAnswer)
 		}
-		first, err := asked.NextMsgWithContext(t.Context())
+		if n := c.nc.NumSubscriptions(); n != 0 || len(c.slots) != 0 {
+			t.Errorf("%d subscriptions, and %d slots, are kept of a request without an answer", n, len(c.slots))
+		}
+		late, err := took.NextMsgWithContext(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		respond(first, "first", late)
-		came := make(chan string)
-		go func() {
-			answer, err := c.ask(t.Context(), &nats.Msg{Subject: "s"}, time.Minute, nil)
+		for _, want := range []string{"first", "second"} {
+			came := make(chan string)
+			go func() {
+				answer, err := c.requestWithin(t.Context(), &nats.Msg{Subject: "s"}, time.Minute)
+				if err != nil {
+					t.Error(err)
+					answer = new(nats.Msg)
+				}
+				came <- string(answer.Data)
+			}()
+			m, err := took.NextMsgWithContext(t.Context())
 			if err != nil {
-				t.Error(err)
-				answer = new(nats.Msg)
+				t.Fatal(err)
 			}
-			came <- string(answer.Data)
+			if respond(late, "late", times); before != nil {
+				respond(before, "before", 2)
+			}
+			respond(m, want, times)
+			if got := <-came; got != want {
+				t.Errorf("answered %d times: %q, want %q", times, got, want)
+			}
+			before = m
+		}
+		if len(c.slots) != 1 {
+			t.Errorf("%d slots were made, want 1", len(c.slots))
+		}
+		c.drop(<-c.slots)
+		before = nil
+	}
+}
+
+// TestAnswerLostWithTheConnection checks that a request does not wait for its answer when the
+// connection has broken or was closed.
+func TestAnswerLostWithTheConnection(t *testing.T) {
+	t.Parallel()
+	c, _, took := asked(t)
+	for _, end := range []func() error{c.nc.ForceReconnect, func() error { c.nc.Close(); return nil }} {
+		back := c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+		came := make(chan error)
+		go func() {
+			_, err := c.requestWithin(t.Context(), &nats.Msg{Subject: "s"}, time.Minute)
+			came <- err
 		}()
-		second, err := asked.NextMsgWithContext(t.Context())
-		if err != nil {
+		if _, err := took.NextMsgWithContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		respond(first, "first", 2)
-		respond(second, "second", 1)
-		if got := <-came; got != "second" {
-			t.Errorf("behind %d late answers: %q, want %q", late, got, "second")
+		if err := end(); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(c.slots) != 1 {
-		t.Errorf("%d slots were made, want 1", len(c.slots))
+		if err := <-came; !errors.Is(err, errBroken) {
+			t.Errorf("%v, want %v", err, errBroken)
+		}
+		<-back
 	}
 }

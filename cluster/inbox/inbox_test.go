@@ -100,6 +100,10 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A102
 	}
 	stop := b.Pull(a.Partition(), 1)
 	defer stop()
+	purges, err := nc.SubscribeSync("$JS.API.STREAM.PURGE.>")
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	var subjects messages.Subjects
 	for _, refusal := range []*messages.Error{nil, messages.Refuse(messages.Conflict, "call c has run already")} {
@@ -133,6 +137,9 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A102
 				checkLetter(ctx, t, js, log.Names().DeadLetters(), c.body, refusal)
 			}
 		}
+	}
+	if n, _, err := purges.Pending(); n > 0 || err != nil { // each takes the longer, the more is in hand
+		t.Errorf("%d purges of what its consumer had ended, %v", n, err)
 	}
 }
 

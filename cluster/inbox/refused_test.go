@@ -15,8 +15,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// What is refused leaves the stream before its sender is answered, it alone, whatever its
-// consumer says of it; and the consumer is asked after that.
+// A server has confirmed the end of a message and still has it, as one of three has whose
+// leader dies between both: it is removed before its sender is answered, it alone, and the
+// consumer is asked once more.
 func TestEndedAndStillThere(t *testing.T) {
 	at := install(t)
 	b, err := Open(at.ctx, Config{Conn: at.conn, Logger: quiet})
@@ -25,12 +26,8 @@ func TestEndedAndStillThere(t *testing.T) {
 	}
 	var asked atomic.Int64
 	if _, err := at.conn.Subscribe("settle.this", func(m *nats.Msg) {
-		if info, err := b.stream.Info(at.ctx); err != nil || info.State.Msgs != 2 {
-			t.Errorf("the consumer is asked before the message is removed, %v", err)
-		}
-		if asked.Add(1) > 1 {
-			_ = m.Respond(nil)
-		}
+		asked.Add(1)
+		_ = m.Respond(nil)
 	}); err != nil {
 		t.Fatal(err)
 	}

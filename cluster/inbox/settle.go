@@ -28,19 +28,11 @@ func (b *Inbox) settle(at place, how []byte) {
 }
 
 // end takes a message that is a dead letter out of the queue, and returns when no other
-// owner can be given it: it is out of the stream, and our consumer answers after that, so the
-// next owner's is made later. A confirmed end alone is not enough: a stream with copies removes
-// the message after it confirms, and may lose that with its leader. What is before the message on
-// its subject is settled. After an error, which is ctx's, or says that the connection is closed,
-// another owner may be given it.
+// owner can be given it. After an error, which is ctx's, or says that the connection is
+// closed, one may be.
 func (b *Inbox) end(ctx context.Context, msg *message, how []byte) error {
 	return persist(ctx, func() error {
-		err := b.purge(ctx, msg.subject, msg.seq+1)
-		if err == nil {
-			ctx, cancel := context.WithTimeout(ctx, insistEach)
-			defer cancel()
-			_, err = b.cfg.Conn.RequestWithContext(ctx, msg.settle, how)
-		}
+		err := b.ended(ctx, msg, how)
 		if errors.Is(err, nats.ErrConnectionClosed) {
 			err = backoff.Permanent(err)
 		}
@@ -48,6 +40,31 @@ func (b *Inbox) end(ctx context.Context, msg *message, how []byte) error {
 	}, func(err error, _ time.Duration) {
 		b.cfg.Logger.Warn("a dead letter was stored but its message is not known to be removed; it is tried again", "sequence", msg.seq, "error", err)
 	})
+}
+
+// ended is one attempt to end a message. A stream with copies removes it only after its consumer has
+// confirmed the end, and may lose that with its leader: so it is looked for, and removed. That our
+// consumer answers even then says that the next owner's is made later. What is before the message on
+// its subject is settled. It is not simply removed first: a purge looks at every message that the
+// consumer waits for.
+func (b *Inbox) ended(ctx context.Context, msg *message, how []byte) error {
+	confirm := func() error {
+		ctx, cancel := context.WithTimeout(ctx, insistEach)
+		defer cancel()
+		_, err := b.cfg.Conn.RequestWithContext(ctx, msg.settle, how)
+		return err
+	}
+	if err := confirm(); err != nil {
+		return err
+	}
+	_, err := b.stream.GetMsg(ctx, msg.seq)
+	if err == nil {
+		err = b.purge(ctx, msg.subject, msg.seq+1)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return err
+	}
+	return confirm()
 }
 
 // forget removes what was published to an agent before the delete with sequence

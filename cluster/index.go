@@ -229,17 +229,16 @@ func (o indexed) Committed(c actors.Commit) {
 }
 
 // Index returns the index with those of some partitions that it can answer for, and what it lacks of
-// them. If it is to be fresh it waits until it has all that they hold now, but not for long.
+// them. If it is to be fresh it waits until it has all that they hold now, but not for long; else it
+// lacks those that it cannot answer for: a page that follows shows what the first one has waited for.
 func (v *agentsIndex) Index(ctx context.Context, of []messages.Partition, fresh bool) (*index.Store, []messages.Partition, []messages.Uncovered, error) {
 	v.asked.Add(1)
 	defer v.asked.Add(-1)
 	v.poke()
 	var ends [messages.Partitions]uint64
-	v.mu.Lock()
-	for p := range ends {
-		ends[p] = v.partitions[p].end
+	if fresh {
+		ends = v.ends()
 	}
-	v.mu.Unlock()
 	late := time.NewTimer(indexWait)
 	defer late.Stop()
 	for {
@@ -259,6 +258,16 @@ func (v *agentsIndex) Index(ctx context.Context, of []messages.Partition, fresh 
 		}
 		return store, ready, lacks, nil
 	}
+}
+
+// ends returns the sequences of the newest messages that are known.
+func (v *agentsIndex) ends() (ends [messages.Partitions]uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for p := range ends {
+		ends[p] = v.partitions[p].end
+	}
+	return ends
 }
 
 // lacking is what the index lacks of partitions up to ends.

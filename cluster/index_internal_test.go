@@ -254,8 +254,8 @@ func TestViewsTellTheirLag(t *testing.T) {
 			t.Errorf("told: %s", text)
 		}
 		began = time.Now()
-		if next, _, lacks, err := v.Index(t.Context(), everyPartition(), false); err != nil || next != store || !slices.Equal(lacks, want) || time.Since(began) != 0 {
-			t.Errorf("the next page: %+v are lacking after %s, %v", lacks, time.Since(began), err)
+		if next, ready, lacks, err := v.Index(t.Context(), everyPartition(), false); err != nil || next != store || len(ready) != messages.Partitions || len(lacks) > 0 || time.Since(began) != 0 {
+			t.Errorf("the next page, of what came meanwhile: %v, lacking %+v, after %s, %v", ready, lacks, time.Since(began), err)
 		}
 		places, err := v.Positions(t.Context(), []messages.Partition{mine})
 		if err != nil || len(places) != 1 || places[0].Behind != 2 || places[0].Partition != mine {

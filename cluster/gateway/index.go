@@ -20,7 +20,8 @@ import (
 // Index is the index of the agents of this node's partitions. It is safe for concurrent use.
 type Index interface {
 	// Index returns the index, those of some partitions that it can answer for, and what it
-	// lacks of all that they hold when it is called. With fresh it waits for that, but not for long.
+	// lacks. With fresh that is of all that they hold when it is called, which it waits for, but not for long;
+	// else those that it cannot answer for.
 	Index(ctx context.Context, of []messages.Partition, fresh bool) (agents *index.Store, ready []messages.Partition, lacks []messages.Uncovered, err error)
 	// Unreadable is how many frames of a tenant's agents could not be read, as far as
 	// the index has read. It never waits.

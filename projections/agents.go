@@ -2,6 +2,7 @@ package projections
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -63,13 +64,13 @@ func compareAgents(a, b messages.AgentID) int {
 type Agents struct {
 	mu    sync.RWMutex
 	rows  [messages.Partitions]map[messages.AgentID]agentRow
-	order []messages.AgentID // all but those in added, sorted; some that were dropped, too
+	order []messages.AgentID // all but those in added, sorted
 	added []messages.AgentID // in no order
 	names map[string]string  // tenants, kinds, phases, owners and reasons, each once in memory
 	// in is how many agents each partition has, deleted ones left out.
 	in [messages.Partitions]int
-	// dropped reports whether order may hold agents that have no row, or some twice.
-	dropped bool
+	// unordered reports whether agents were dropped since: order and added are empty.
+	unordered bool
 }
 
 // agentRow is a row without its key and without a time's zone.
@@ -102,7 +103,9 @@ func (l *Agents) Apply(row Agent) bool {
 	id := row.Agent // a known agent's key stays the one it is
 	if !known {
 		id = messages.AgentID{Tenant: l.name(id.Tenant), Kind: l.name(id.Kind), Key: strings.Clone(id.Key)}
-		l.added = append(l.added, id)
+		if !l.unordered {
+			l.added = append(l.added, id)
+		}
 	}
 	r := agentRow{phase: messages.AgentPhase(l.name(string(row.Phase))), owner: l.name(row.Owner), failed: l.name(row.LastFailed), events: row.Events, epoch: row.Epoch, waiting: row.Waiting}
 	if r.turn = old.turn; row.Turn != old.turn {
@@ -125,7 +128,9 @@ func (l *Agents) Apply(row Agent) bool {
 func (l *Agents) Drop(p messages.Partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dropped = l.dropped || len(l.rows[p]) > 0
+	if len(l.rows[p]) > 0 {
+		l.order, l.added, l.unordered = nil, nil, true
+	}
 	l.rows[p], l.in[p] = nil, 0
 }
 
@@ -171,6 +176,11 @@ func (l *Agents) List(f AgentFilter) (list []Agent) {
 	l.sort()
 	l.mu.RLock()
 	defer l.mu.RUnlock()
+	for l.unordered { // some were dropped meanwhile
+		l.mu.RUnlock()
+		l.sort()
+		l.mu.RLock()
+	}
 	first, found := slices.BinarySearchFunc(l.order, f.After, compareAgents)
 	if found {
 		first++
@@ -193,20 +203,17 @@ func (l *Agents) List(f AgentFilter) (list []Agent) {
 func (l *Agents) sort() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.added) == 0 && !l.dropped {
+	if l.unordered {
+		for _, rows := range l.rows {
+			l.added = slices.AppendSeq(l.added, maps.Keys(rows))
+		}
+		l.unordered = false
+	}
+	if len(l.added) == 0 {
 		return
 	}
 	l.order, l.added = append(l.order, l.added...), nil
 	slices.SortFunc(l.order, compareAgents)
-	if l.dropped {
-		l.order, l.dropped = slices.DeleteFunc(slices.Compact(l.order), l.lacks), false
-	}
-}
-
-// lacks reports whether an agent has no row.
-func (l *Agents) lacks(a messages.AgentID) bool {
-	_, there := l.rows[a.Partition()][a]
-	return !there
 }
 
 // lives reports whether there is a row and its agent is not deleted.

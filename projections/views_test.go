@@ -226,6 +226,13 @@ func TestDroppedAgents(t *testing.T) {
 			t.Errorf("%d agents are listed, want %d and the one that is back", len(list), all-of)
 		}
 	}
+	for range 100 { // it comes and goes, and nothing is listed
+		l.Drop(a.Partition())
+		l.Apply(Agent{Agent: a, Phase: "idle", Events: 1})
+	}
+	if kept := len(l.order) + len(l.added); kept > l.Len() {
+		t.Errorf("%d addresses are kept of %d agents", kept, l.Len())
+	}
 	if list := l.List(AgentFilter{Of: func(p messages.Partition) bool { return p == a.Partition() }}); len(list) != 1 || list[0].Agent != a {
 		t.Errorf("of its partition are listed %v", list)
 	}

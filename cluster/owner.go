@@ -65,10 +65,10 @@ func (o *owner) begin() *owner {
 
 // Prepare reads the partition's heads and what is left of those who pulled its
 // inputs, and says no where this node must not take it. A partition without agents
-// has no heads.
+// has no heads. Heads that take longer to read than ctx lasts are read on for the next attempt.
 func (o *owner) Prepare(ctx context.Context, p messages.Partition) (_ messages.Epoch, err error) {
 	defer func() {
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			o.forget(p)
 		}
 	}()

@@ -53,17 +53,20 @@ type node struct {
 	does hooks
 }
 
-// hooks are what the test does when the node drains a partition and when it loses one;
-// nil: nothing.
-type hooks struct{ busy, lost func(messages.Partition) }
+// hooks are what the test does when the node drains a partition, when it loses one, and when it
+// was prepared to take one; nil: nothing.
+type hooks struct{ busy, lost, prepared func(messages.Partition) }
 
 // owner acts for a node. It implements ownership.Owner.
 type owner struct{ *node }
 
 // Prepare has seen no owner before.
-func (n owner) Prepare(context.Context, messages.Partition) (messages.Epoch, error) {
+func (n owner) Prepare(_ context.Context, p messages.Partition) (messages.Epoch, error) {
 	if n.refuses {
 		return 0, errors.New("it takes none")
+	}
+	if f := n.hooks().prepared; f != nil {
+		f(p)
 	}
 	return 0, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -143,6 +144,30 @@ func TestLeaseThatCouldNotBeWritten(t *testing.T) {
 	}
 	if is := b.epoch(broken); is <= before {
 		t.Errorf("partition %s has epoch %d after %d", broken, is, before)
+	}
+}
+
+// A partition that another takes while a node prepares to take it is lost to the node: what it has
+// read of it is dropped.
+func TestTakenByAnother(t *testing.T) {
+	embeddedtest.Long(t, "several members")
+	w := newWorld(t)
+	a := w.join("a")
+	kv := w.bucket("leases")
+	var once sync.Once
+	var lost atomic.Int32
+	a.hook(hooks{lost: func(messages.Partition) { lost.Add(1) }, prepared: func(p messages.Partition) {
+		once.Do(func() {
+			if _, err := kv.Put(w.Ctx, "p."+p.String(), []byte(`{"member":"gone"}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}})
+	before := a.epoch(9)
+	a.GiveUp(9)
+	w.Eventually("it has it back", func() bool { return a.epoch(9) > before })
+	if n := lost.Load(); n != 2 {
+		t.Errorf("it lost a partition that was given up, and was not taken at first, %d times", n)
 	}
 }
 

@@ -239,17 +239,15 @@ func merged(answers []owned) iter.Seq[[]ownedRow] {
 // askOwners asks all owners at once, each in one request, and says of which partitions none has
 // answered. On the first page it waits for those that move.
 func (g *Gateway) askOwners(q ownersQuery) (answers []owned, uncovered []messages.Uncovered, err error) {
-	ctx, cancel := context.WithTimeout(g.ctx, ownerWithin)
-	defer cancel()
 	for until := time.Now().Add(movesWithin); ; {
-		answers, unowned, lacks, err := g.askOnce(ctx, q)
+		answers, unowned, lacks, err := g.askOnce(g.ctx, q)
 		uncovered = append(unowned, lacks...)
 		if err != nil || len(unowned) == 0 || q.Cursor != "" || time.Now().After(until) {
 			return answers, uncovered, err
 		}
 		select {
 		case <-time.After(ownersAgain):
-		case <-ctx.Done():
+		case <-g.ctx.Done():
 			return answers, uncovered, nil
 		}
 	}
@@ -261,6 +259,8 @@ const ownersAgain = 100 * time.Millisecond
 // askOnce asks each owner once, and returns the partitions that none answers for, and those of which
 // one does not show everything. A query that one of them refuses is refused.
 func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, unowned, lacks []messages.Uncovered, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ownerWithin)
+	defer cancel()
 	type asked struct {
 		owned
 		err error

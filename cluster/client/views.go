@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -35,7 +37,8 @@ func Only(q messages.Query) ViewOption {
 	}
 }
 
-// Lacking has what a view of a tenant does not show yet, or cannot, reported to lacks.
+// Lacking has what a view of a tenant does not show yet, or cannot, reported to lacks. Without it a
+// view that does not cover all partitions ends with an error behind its lines.
 func Lacking(lacks func(Lacks)) ViewOption {
 	return func(v *view) { v.lacks = append(v.lacks, lacks) }
 }
@@ -146,7 +149,27 @@ func viewed[T any](ctx context.Context, c *Client, of string, q messages.Query, 
 			return c.Query(ctx, agent, q)
 		}
 	}
-	return decoded[T](lines(ctx, of, v.Query, v.lacks...))
+	if len(v.lacks) > 0 {
+		return decoded[T](lines(ctx, of, v.Query, v.lacks...))
+	}
+	return func(yield func(T, error) bool) {
+		uncovered := make(map[messages.Partition]messages.Uncovered)
+		note := func(l Lacks) {
+			for _, u := range l.Uncovered {
+				uncovered[u.Partition] = u
+			}
+		}
+		for row, err := range decoded[T](lines(ctx, of, v.Query, note)) {
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+		if len(uncovered) > 0 {
+			first := uncovered[slices.Min(slices.Collect(maps.Keys(uncovered)))]
+			var none T
+			yield(none, messages.Refuse(messages.Unavailable, "not everything is shown of %d partitions, the first: %v; ask again, or pass client.Lacking to take what is there", len(uncovered), first))
+		}
+	}
 }
 
 // decoded yields lines as T.

@@ -210,3 +210,35 @@ func TestOwnersRefuse(t *testing.T) {
 		t.Errorf("it says %v", err)
 	}
 }
+
+// A Go program that does not ask what a list lacks gets an error where it is not whole.
+func TestIncompleteListFails(t *testing.T) {
+	h := newHouse(t, nil)
+	gates := h.owners("n1", "")
+	gates[0].Agents.Apply(projections.Agent{Agent: ownedBy(0), Phase: "idle", Events: 4})
+	h.opens(gates[0])
+	listed := func(o ...client.ViewOption) (n int, failed error) {
+		o = append(o, client.Only(messages.Query{Cursor: "default/support/0"})) // a later page waits for no owner
+		for _, err := range client.New(h.nc, "shared").Agents(h.ctx, "default", o...) {
+			if failed = err; err == nil {
+				n++
+			}
+		}
+		return n, failed
+	}
+	if n, err := listed(); n != 1 || messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "partition 1 has no owner") {
+		t.Errorf("%d agents, and then %v", n, err)
+	}
+	if n, err := listed(client.Lacking(func(client.Lacks) {})); n != 1 || err != nil {
+		t.Errorf("with what is lacking: %d agents, and then %v", n, err)
+	}
+}
+
+// ownedBy is an agent whose partition is the owner's where two take turns.
+func ownedBy(owner int) messages.AgentID {
+	for i := 0; ; i++ {
+		if a := agent("default", "support", fmt.Sprintf("a%02d", i)); int(a.Partition())%2 == owner {
+			return a
+		}
+	}
+}

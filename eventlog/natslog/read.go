@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -209,6 +210,19 @@ func decode(a messages.AgentID, m *stored) (*messages.Frame, error) {
 		return nil, fmt.Errorf("its header says frame %s with events %d to %d, it is frame %s with %d to %d", h.id, h.first, h.last, f.ID, f.First, f.Last())
 	}
 	return f, nil
+}
+
+// Published returns the frame with an id of a message that was published on its agent's log subject. Nil: the
+// message is another one, or encrypted; the frame is read from the log.
+func Published(a messages.AgentID, m *nats.Msg, id messages.FrameID) *messages.Frame {
+	if h, err := parseHeading(m.Header); err != nil || h.id != id {
+		return nil
+	}
+	f, err := decode(a, &stored{header: m.Header, data: m.Data})
+	if err != nil || f.Encrypted() {
+		return nil
+	}
+	return f
 }
 
 // reportForeign tells of a message that is no frame, once each.

@@ -274,8 +274,9 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 func (n *Node) peers() gateway.Nodes {
 	return gateway.Nodes{
 		Self: n.id, OwnerOf: n.ownerOf, Router: n.host.router,
-		Hosts: func(p messages.Partition) bool { return n.host.hosted(p) != nil },
-		Alive: func(node string) bool { return n.ownership.Alive(node) },
+		Hosts:     func(p messages.Partition) bool { return n.host.hosted(p) != nil },
+		Alive:     func(node string) bool { return n.ownership.Alive(node) },
+		Published: natslog.Published,
 	}
 }
 

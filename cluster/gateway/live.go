@@ -24,6 +24,9 @@ type Nodes struct {
 	Router Router
 	// Alive reports whether a node is a member. Nil: only this one is.
 	Alive func(node string) bool
+	// Published returns the frame with an id of a message that was published on its agent's log subject. Nil: it
+	// is not that, or cannot be read. Without it frames are read from the log.
+	Published func(a messages.AgentID, m *nats.Msg, id messages.FrameID) *messages.Frame
 }
 
 // hosts reports whether this node has the agents of a partition, also while it is not sure whether it
@@ -58,7 +61,8 @@ type Router interface {
 }
 
 // notice is what the owner of an agent publishes on the agent's live subject when it has
-// committed a frame. The frame itself is read from the log.
+// committed a frame. The frame itself was published on the agent's log subject before: an endpoint that has
+// heard it there need not read it from the log.
 type notice struct {
 	Type  string               `json:"type"` // commit: a delta has another one
 	Epoch messages.Epoch       `json:"epoch"`
@@ -66,12 +70,15 @@ type notice struct {
 	Last  messages.EventNumber `json:"last"`
 	// Ends reports whether an input was answered, or failed.
 	Ends bool `json:"ends,omitempty"`
+	// Frame and Seq are the frame's id and its sequence in the log.
+	Frame messages.FrameID `json:"frame"`
+	Seq   uint64           `json:"seq"`
 }
 
 const commitNotice = "commit"
 
 func newNotice(c actors.Commit) notice {
-	n := notice{Type: commitNotice, Epoch: c.Frame.Epoch, First: c.Frame.First, Last: c.Frame.Last()}
+	n := notice{Type: commitNotice, Epoch: c.Frame.Epoch, First: c.Frame.First, Last: c.Frame.Last(), Frame: c.Frame.ID, Seq: c.Seq}
 	for _, ev := range c.Frame.Events {
 		inputs, _ := messages.Ended(ev)
 		n.Ends = n.Ends || len(inputs) > 0
@@ -83,6 +90,9 @@ const (
 	// maxLive is how many messages of other owners may wait to be handed to their streams. What
 	// is beyond is dropped, as if the network had lost it.
 	maxLive = 16 << 10
+	// maxOffered is how many frames of an agent are kept until their owner announces them, of so many bytes
+	// each: what is beyond is read from the log.
+	maxOffered, maxOfferedSize = 4, 64 << 10
 	// silentAfter is how long a stream of an agent on another node receives nothing before its
 	// owner is asked for the newest event: a lost notice costs no more.
 	silentAfter = 2 * time.Second
@@ -96,9 +106,12 @@ const everything = messages.EventNumber(math.MaxUint64)
 // followed is an agent that is streamed through this node.
 type followed struct {
 	feeds map[*feed]struct{}
-	// sub is the subscription to what its owner publishes. Nil: this node owns it.
-	sub *nats.Subscription
-	// heard is when something came by sub, or its owner was asked.
+	// subs are the subscriptions to what its owner publishes: frames, and what it says of them. None:
+	// this node owns it.
+	subs []*nats.Subscription
+	// offered are the newest frames that were published and not yet announced, oldest first.
+	offered []*nats.Msg
+	// heard is when something came from its owner, or that was asked.
 	heard time.Time
 }
 
@@ -143,16 +156,27 @@ func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
 func (h *Hub) subscribe(a messages.AgentID, is *followed) {
 	if h.isLocal(a) {
 		is.unsubscribe()
-	} else if is.sub == nil {
-		is.sub, _ = h.conn.ChanSubscribe(h.subjects.Live(a), h.live) // a closed connection takes none
+		return
+	}
+	if len(is.subs) > 0 {
+		return
+	}
+	subjects := []string{h.subjects.Live(a)}
+	if h.nodes.Published != nil {
+		subjects = append(subjects, h.subjects.Log(a))
+	}
+	for _, subject := range subjects {
+		if sub, err := h.conn.ChanSubscribe(subject, h.live); err == nil { // a closed connection takes none
+			is.subs = append(is.subs, sub)
+		}
 	}
 }
 
 func (is *followed) unsubscribe() {
-	if is.sub != nil {
-		_ = is.sub.Unsubscribe() // a closed connection has none
-		is.sub = nil
+	for _, sub := range is.subs {
+		_ = sub.Unsubscribe() // a closed connection has none
 	}
+	is.subs, is.offered = nil, nil
 }
 
 func (h *Hub) each(a messages.AgentID, do func(*feed)) {
@@ -202,8 +226,43 @@ func (h *Hub) run(done <-chan struct{}) {
 	}
 }
 
+// offer keeps a frame that was published, until its owner announces that the log has stored it.
+func (h *Hub) offer(a messages.AgentID, m *nats.Msg) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	is := h.followed[a]
+	if is == nil || len(m.Data) > maxOfferedSize {
+		return
+	}
+	if len(is.offered) == maxOffered {
+		is.offered = is.offered[1:]
+	}
+	is.offered = append(is.offered, m)
+}
+
+// announced returns the frame of a notice, of which its owner says that the log has stored it, and the frames
+// behind it. Nil: it was not heard.
+func (h *Hub) announced(a messages.AgentID, n notice) (f *messages.Frame, rest []*nats.Msg) {
+	var offered []*nats.Msg
+	h.mu.RLock()
+	if is := h.followed[a]; is != nil {
+		offered = is.offered
+	}
+	h.mu.RUnlock()
+	for i, m := range offered {
+		if f = h.nodes.Published(a, m, n.Frame); f != nil {
+			return f, offered[i+1:]
+		}
+	}
+	return nil, nil
+}
+
 // published hands over what the owner of an agent has published.
 func (h *Hub) published(m *nats.Msg) {
+	if a, err := h.subjects.ParseLog(m.Subject); err == nil {
+		h.offer(a, m)
+		return
+	}
 	_, a, err := h.subjects.ParseAgent(m.Subject)
 	if err != nil {
 		return
@@ -222,10 +281,17 @@ func (h *Hub) published(m *nats.Msg) {
 	if body.Type != commitNotice {
 		it = item{delta: &actors.Delta{Agent: a, Turn: body.Turn, Call: body.Call, Kind: body.Type, Text: body.Text, Child: body.Child}}
 	}
+	f, rest := h.announced(a, body.notice)
+	if f != nil {
+		it = item{commit: &actors.Commit{Agent: a, Seq: body.Seq, Frame: f}}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if is := h.followed[a]; is != nil {
 		is.heard = time.Now()
+		if f != nil {
+			is.offered = rest
+		}
 		is.push(it)
 	}
 }
@@ -237,7 +303,7 @@ func (h *Hub) askSilent(now time.Time) {
 	h.mu.Lock()
 	for a, is := range h.followed {
 		h.subscribe(a, is)
-		if is.sub != nil && now.Sub(is.heard) >= silentAfter {
+		if len(is.subs) > 0 && now.Sub(is.heard) >= silentAfter {
 			is.heard = now
 			silent[a.Partition()] = append(silent[a.Partition()], a)
 		}

@@ -81,7 +81,7 @@ func (h *Hub) held() (agents, subscribed int) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for _, is := range h.followed {
-		if is.sub != nil {
+		if len(is.subs) > 0 {
 			subscribed++
 		}
 	}
@@ -196,6 +196,65 @@ func TestNotices(t *testing.T) {
 	}
 	if len(got) != 12 {
 		t.Errorf("events %v", got)
+	}
+}
+
+// A frame that was published before its notice came is at hand; one that was not, that is large, or that many
+// others followed, is read from the log.
+func TestFramesAtHand(t *testing.T) {
+	h := newHouse(t, nil)
+	nodes := h.nodes(at("n2"), "n1", "n2")
+	endpoint, owner := nodes[0].Hub, nodes[1].Hub
+	endpoint.nodes.Published = func(_ messages.AgentID, m *nats.Msg, id messages.FrameID) *messages.Frame {
+		if messages.FrameID(m.Header.Get("id")) != id {
+			return nil
+		}
+		return &messages.Frame{ID: id}
+	}
+	f, leave := endpoint.follow(till)
+	defer leave()
+	h.ok(endpoint.conn.Flush())
+	publish := func(size int, ids ...string) {
+		for _, id := range ids {
+			h.ok(owner.conn.PublishMsg(&nats.Msg{Subject: owner.subjects.Log(till), Header: nats.Header{"id": {id}}, Data: make([]byte, size)}))
+		}
+	}
+	last := messages.EventNumber(0)
+	atHand := func(id string) bool {
+		t.Helper()
+		last++
+		owner.Committed(actors.Commit{Agent: till, Seq: 7, Frame: &messages.Frame{ID: messages.FrameID(id), First: last, Events: []messages.Event{accepted(id, messages.Started, "t1")}}})
+		var got item
+		h.eventually("the notice arrives", func() bool {
+			items, _ := f.take()
+			if len(items) > 0 {
+				got = items[0]
+			}
+			return got.reached == last || got.commit != nil
+		})
+		return got.commit != nil && got.commit.Seq == 7 && got.commit.Frame.ID == messages.FrameID(id)
+	}
+	publish(10, "a", "refused", "b", "c")
+	for _, id := range []string{"a", "b", "c"} {
+		if !atHand(id) {
+			t.Errorf("frame %s is not at hand", id)
+		}
+	}
+	if kept := len(endpoint.followed[till].offered); kept > 0 {
+		t.Errorf("%d frames are kept", kept)
+	}
+	publish(maxOfferedSize+1, "large")
+	if atHand("large") {
+		t.Error("a large frame is at hand")
+	}
+	publish(10, "d", "e", "f", "g", "h")
+	for _, id := range []string{"a", "d"} {
+		if atHand(id) {
+			t.Errorf("frame %s is at hand", id)
+		}
+	}
+	if !atHand("h") {
+		t.Error("the newest frame is not at hand")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cmd/internal/bench"
+	"github.com/reprise-dev/reprise/cmd/internal/cli"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -50,6 +51,7 @@ func serveNode(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
 		return fmt.Errorf("read what node to start: %w", err)
 	}
+	cli.Tune("") // as the program does
 	node, err := cluster.Start(ctx, cluster.Config{
 		NATS: o.NATS, Replicas: o.Replicas, IndexDir: o.IndexDir, Version: "bench", IdleAfter: time.Hour,
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -272,12 +272,15 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 
 // peers returns what endpoints know of the other nodes.
 func (n *Node) peers() gateway.Nodes {
-	return gateway.Nodes{
+	nodes := gateway.Nodes{
 		Self: n.id, OwnerOf: n.ownerOf, Router: n.host.router,
-		Hosts:     func(p messages.Partition) bool { return n.host.hosted(p) != nil },
-		Alive:     func(node string) bool { return n.ownership.Alive(node) },
-		Published: natslog.Published,
+		Hosts: func(p messages.Partition) bool { return n.host.hosted(p) != nil },
+		Alive: func(node string) bool { return n.ownership.Alive(node) },
 	}
+	if !n.Encrypted() { // what is published is encrypted, too
+		nodes.Published = natslog.Published
+	}
+	return nodes
 }
 
 // openHost makes the actor system, and what commits and commands go through.

@@ -134,16 +134,7 @@ func TestAnswersToARequest(t *testing.T) {
 func TestLargeMessages(t *testing.T) { // A7
 	at := install(t)
 	var got heard
-	b, err := Open(at.ctx, Config{
-		Conn: at.conn, Logger: quiet,
-		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
-			got.add(messages.IDOf(d.Command))
-			return messages.Answer{N: 1}, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := at.noting(t, &got)
 	const n = 9
 	for i := range n {
 		at.publish(t, a, fmt.Sprintf(`{"id":"%d","content":"%s"}`, i, bytes.Repeat([]byte("x"), (1+i%3)*batchBytes/2)))

@@ -90,6 +90,22 @@ func (h *heard) add(id string) {
 	h.ids = append(h.ids, id)
 }
 
+// noting opens an inbox whose agents note what they are given, and accept it.
+func (at installation) noting(t *testing.T, got *heard) *Inbox {
+	t.Helper()
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			got.add(messages.IDOf(d.Command))
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // inOrder checks that each of n came, and none before one in front of it; what
 // came twice is fine where again says so.
 func (h *heard) inOrder(t *testing.T, n int, again bool) {
@@ -393,16 +409,7 @@ func TestOrderOverARestart(t *testing.T) { // A30
 func TestOrderWhenADeliveryIsLost(t *testing.T) { // A30
 	at := install(t)
 	var got heard
-	b, err := Open(at.ctx, Config{
-		Conn: at.conn, Logger: quiet,
-		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
-			got.add(messages.IDOf(d.Command))
-			return messages.Answer{N: 1}, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := at.noting(t, &got)
 	defer b.Pull(a.Partition(), 1)()
 	bodies := numbered(50, 10)
 	at.publish(t, a, bodies[:2]...)

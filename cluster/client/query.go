@@ -101,7 +101,7 @@ func (r *reading) page(ctx context.Context) (more bool, err error) {
 	if !r.give() || err != nil {
 		return false, err
 	}
-	r.tell(next.Lacks)
+	r.report(next.Lacks)
 	r.From, r.Cursor, r.try = next.from, next.cursor, trying{}
 	return !r.left && next.more() && (r.most == 0 || r.lines < r.most), nil
 }
@@ -131,9 +131,9 @@ func (r *reading) give() (more bool) {
 	return true
 }
 
-// tell says what a page does not tell of: for each page which partitions are uncovered, all
+// report reports what a page lacks: for each page which partitions are uncovered, all
 // else once for each view.
-func (r *reading) tell(lacks Lacks) {
+func (r *reading) report(lacks Lacks) {
 	if r.Cursor != "" {
 		lacks = Lacks{Uncovered: lacks.Uncovered}
 	}

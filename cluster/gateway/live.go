@@ -24,8 +24,8 @@ type Nodes struct {
 	Router Router
 	// Alive reports whether a node is a member. Nil: only this one is.
 	Alive func(node string) bool
-	// Published returns the frame with an id of a message that was published on its agent's log subject. Nil: it
-	// is not that, or cannot be read. Without it frames are read from the log.
+	// Published returns the frame with an id of a message that was published on its agent's log subject, or nil
+	// if the message is another or cannot be read. Where the field is nil, frames are read from the log.
 	Published func(a messages.AgentID, m *nats.Msg, id messages.FrameID) *messages.Frame
 }
 
@@ -240,8 +240,8 @@ func (h *Hub) offer(a messages.AgentID, m *nats.Msg) {
 	is.offered = append(is.offered, m)
 }
 
-// announced returns the frame of a notice, of which its owner says that the log has stored it, and the frames
-// behind it. Nil: it was not heard.
+// announced returns the frame that a notice of its owner names, which the log has stored, and the frames
+// behind it. Nil: it did not come.
 func (h *Hub) announced(a messages.AgentID, n notice) (f *messages.Frame, rest []*nats.Msg) {
 	var offered []*nats.Msg
 	h.mu.RLock()

@@ -156,7 +156,7 @@ func (g *Gateway) ownedAgents(answer *owned, q ownersQuery) error {
 	return nil
 }
 
-// afterAgent is the agent behind which a list goes on.
+// afterAgent returns the agent behind which a page begins.
 func afterAgent(q ownersQuery) (after messages.AgentID, err error) {
 	if q.Cursor == "" {
 		return messages.AgentID{Tenant: q.Tenant}, nil

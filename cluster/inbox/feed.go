@@ -144,20 +144,20 @@ func (f *feed) answered(ctx context.Context, status, what string) error {
 }
 
 // check looks for a consumer that is silent, or behind a connection that broke, waits until it
-// answers, and asks it for more. The error says that it is gone, or was taken back to an earlier state.
+// answers, and asks it for more. It fails if the consumer is gone, or was taken back to an earlier state.
 func (f *feed) check(ctx context.Context) error {
 	info, err := insist(ctx, f.consumer.Info)
 	if err != nil {
 		return err
 	}
 	if f.owed = info.Delivered.Consumer; f.owed < f.delivered {
-		return fmt.Errorf("delivery %d has come, and the consumer says that %d was the last: it does not know what is here", f.delivered, f.owed)
+		return fmt.Errorf("delivery %d has come, and the last of the consumer is %d: it was taken back to an earlier state", f.delivered, f.owed)
 	}
 	f.tick.Reset(2 * heartbeat)
 	return f.ask(batch, batchBytes)
 }
 
-// compare asks what the server waits for. The error says that a message on its way here was lost,
+// compare asks for which messages the server waits. It fails if a message on its way here was lost,
 // or an acknowledgement on its way there.
 func (f *feed) compare(ctx context.Context) error {
 	if f.delivered < f.owed {

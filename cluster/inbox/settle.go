@@ -28,8 +28,8 @@ func (b *Inbox) settle(at place, how []byte) {
 }
 
 // end takes a message that is a dead letter out of the queue, and returns when no other
-// owner can be given it. After an error, which is ctx's, or says that the connection is
-// closed, one may be.
+// owner can be given it. After an error, that of ctx or of a closed connection,
+// one may be.
 func (b *Inbox) end(ctx context.Context, msg *message, how []byte) error {
 	return persist(ctx, func() error {
 		err := b.ended(ctx, msg, how)
@@ -43,8 +43,8 @@ func (b *Inbox) end(ctx context.Context, msg *message, how []byte) error {
 }
 
 // ended is one attempt to end a message. A stream with copies removes it only after its consumer has
-// confirmed the end, and may lose that with its leader: so it is looked for, and removed. That our
-// consumer answers even then says that the next owner's is made later. What is before the message on
+// confirmed the end, and may lose that with its leader: so it is looked for, and removed. Where our
+// consumer answers even then, the next owner's is made later. What is before the message on
 // its subject is settled. It is not simply removed first: a purge looks at every message that the
 // consumer waits for.
 func (b *Inbox) ended(ctx context.Context, msg *message, how []byte) error {

@@ -29,8 +29,8 @@ type slot struct {
 }
 
 // slotsKept is how many slots of a connection are kept to be used again. More are made while more
-// requests wait.
-const slotsKept = 1024
+// requests wait. slotRoom is for how many answers one has room, of which one is waited for.
+const slotsKept, slotRoom = 1024, 8
 
 // slot returns one that no request uses. The caller gives it to keep or drop.
 func (c *conn) slot() (s *slot, err error) {
@@ -38,8 +38,13 @@ func (c *conn) slot() (s *slot, err error) {
 	case s = <-c.slots:
 		return s, nil
 	default:
+		return c.newSlot(slotRoom)
 	}
-	s = &slot{prefix: c.nc.NewInbox() + ".", came: make(chan *nats.Msg, 8), timer: time.NewTimer(time.Hour)}
+}
+
+// newSlot makes one with room for so many answers, which the caller drops.
+func (c *conn) newSlot(room int) (s *slot, err error) {
+	s = &slot{prefix: c.nc.NewInbox() + ".", came: make(chan *nats.Msg, room), timer: time.NewTimer(time.Hour)}
 	if s.sub, err = c.nc.ChanSubscribe(s.prefix+"*", s.came); err != nil {
 		return nil, err
 	}
@@ -94,11 +99,8 @@ func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duratio
 		return nil, err
 	}
 	m.Reply = s.next()
-	if err := c.nc.PublishMsg(m); err != nil {
+	if err := c.send(m); err != nil {
 		c.keep(s)
-		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it is set to hold nothing
-			err = errUnsent
-		}
 		return nil, err
 	}
 	answer, err := s.answer(ctx, m.Reply, wait)
@@ -111,6 +113,15 @@ func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duratio
 		return nil, errNoResponders
 	}
 	return answer, nil
+}
+
+// send publishes m, if there is a connection.
+func (c *conn) send(m *nats.Msg) error {
+	err := c.nc.PublishMsg(m)
+	if errors.Is(err, nats.ErrReconnectBufExceeded) { // it is set to hold nothing
+		return errUnsent
+	}
+	return err
 }
 
 // answer waits for what comes to subject.

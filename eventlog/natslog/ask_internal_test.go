@@ -37,8 +37,8 @@ func TestStoredAt(t *testing.T) {
 	}
 }
 
-// asked returns a connection whose requests to subject s are taken by a peer.
-func asked(t *testing.T) (c *conn, peer *nats.Conn, took *nats.Subscription) {
+// connected returns two connections to a server without JetStream.
+func connected(t *testing.T) (c *conn, peer *nats.Conn) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
 	if err != nil {
@@ -54,12 +54,18 @@ func asked(t *testing.T) (c *conn, peer *nats.Conn, took *nats.Subscription) {
 		t.Cleanup(nc.Close)
 		return nc
 	}
-	peer = connect()
-	took, err = peer.SubscribeSync("s")
-	if err != nil || peer.Flush() != nil {
+	if c, err = newConn(connect()); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = newConn(connect()); err != nil {
+	return c, connect()
+}
+
+// asked returns a connection whose requests to subject s are taken by a peer.
+func asked(t *testing.T) (c *conn, peer *nats.Conn, took *nats.Subscription) {
+	t.Helper()
+	c, peer = connected(t)
+	took, err := peer.SubscribeSync("s")
+	if err := errors.Join(err, peer.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	return c, peer, took

@@ -329,7 +329,7 @@ func (c *conn) listOnce(ctx context.Context, stream, filter string, at uint64, g
 		return at, ctx.Err() != nil, err
 	}
 	defer f.close()
-	err = f.all(ctx, headsAtOnce, func(m *delivery) bool {
+	err = f.all(ctx, func(m *delivery) bool {
 		at = m.seq
 		give(m)
 		return at < newest.seq

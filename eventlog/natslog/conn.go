@@ -2,7 +2,6 @@ package natslog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -47,45 +46,6 @@ const (
 	errUnsent       = unavailable("the connection to NATS is broken and being made again")
 	errNoResponders = unavailable("no stream answers for this subject: JetStream is starting, electing a leader or gone")
 )
-
-// within has the library ask the server, until ctx ends, wait is over or the connection breaks: the
-// answer may be lost then, and asking again does no harm. A request that cannot be sent is not made:
-// the library (nats.go 1.55) keeps it for an answer for ever.
-func (c *conn) within(ctx context.Context, wait time.Duration, ask func(context.Context) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	within, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	broken := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-	defer c.nc.RemoveStatusListener(broken)
-	go func() {
-		select {
-		case <-broken:
-			cancel()
-		case <-within.Done():
-		}
-	}()
-	if c.nc.IsReconnecting() {
-		return errUnsent
-	}
-	err := ask(within)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, context.Canceled), errors.Is(err, nats.ErrDisconnected):
-		return errBroken
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: waited %v", errNoAnswer, wait)
-	case errors.Is(err, nats.ErrReconnectBufExceeded): // it is set to hold nothing
-		return errUnsent
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
-		return errNoResponders
-	}
-	return err
-}
 
 // askedAtOnce is how many requests to the API of one stream, for single agents, wait for
 // answers at the same time. A server drops its whole queue of API requests, everyone's, when

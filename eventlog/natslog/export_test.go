@@ -49,7 +49,7 @@ func Fetch(ctx context.Context, nc *nats.Conn, stream string) (func(ctx context.
 	}
 	f, err := c.feed(ctx, stream, jetstream.ConsumerConfig{})
 	return func(ctx context.Context) error {
-		_, _, err := f.fetch(ctx, 1, func(*delivery) bool { return true })
+		_, _, err := f.fetch(ctx, func(*delivery) bool { return true })
 		return err
 	}, err
 }
@@ -83,7 +83,7 @@ const QuietRounds = quietRounds
 // follows up to passed a while ago, read until it has come to the end. It returns the sequences
 // that it is given, and where it is then.
 func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint64) (given []uint64, atThen, passedThen uint64, err error) {
-	f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
+	f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), log: l.log, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
 	f.at, f.passed, f.jumped = at, passed, time.Now().Add(-settleEvery)
 	f.give = func(m *delivery) bool { given = append(given, m.seq); return true }
 	f.giveOwn = f.ownOf(p, nil)
@@ -97,7 +97,7 @@ func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint6
 	return given, r.at, r.passed, err
 }
 
-// BytesAtOnce is how much a fetch brings of what is known to be there.
+// BytesAtOnce is how much a fetch brings.
 const BytesAtOnce = bytesAtOnce
 
 // Fetches reads a partition through and returns how many bytes each fetch has brought.
@@ -109,7 +109,7 @@ func (l *Log) Fetches(ctx context.Context, p messages.Partition) (sizes []int, e
 	defer f.close()
 	for !f.ended && err == nil {
 		size := 0
-		_, _, err = f.fetch(ctx, framesAtOnce, func(m *delivery) bool { size += len(m.data); return true })
+		_, _, err = f.fetch(ctx, func(m *delivery) bool { size += len(m.data); return true })
 		sizes = append(sizes, size)
 	}
 	return sizes, err

@@ -3,44 +3,48 @@ package natslog
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	// silence is how long a consumer may take to be made, or bring nothing of what the leader has,
-	// before it counts as lost.
+	// silence is how long a consumer may take to be made, not answer, or bring nothing of what the
+	// leader has, before it counts as lost.
 	silence = 5 * time.Second
 	// lagPause is how long a reader waits for what a replica lags behind.
 	lagPause = 50 * time.Millisecond
-	// bytesAtOnce is how much a fetch brings of what is known to be there. The server cuts a
-	// connection on which 64 MiB wait to be sent (max_pending), and several read at once.
-	// manyAtOnce is how many messages that may be, once a feed has given some.
-	bytesAtOnce, manyAtOnce = 4 << 20, 512
-	// bytesWait is how long such a fetch waits on the server for what is not there after all.
-	bytesWait = 500 * time.Millisecond
+	// bytesAtOnce is how much a request brings. The server cuts a connection on which 64 MiB wait to
+	// be sent (max_pending), and several read at once.
+	bytesAtOnce = 4 << 20
+	// headsAtOnce and framesAtOnce are how many messages a request brings, without and with their
+	// bodies; manyAtOnce is how many with them, once a feed has given some. framesAtOnce of the
+	// largest size must fit into memory: one request has no bound in bytes.
+	headsAtOnce, framesAtOnce, manyAtOnce = 1000, 64, 512
 	// feedExpires is how long the server keeps a consumer that nothing is fetched from, and
-	// longExpires that of one who pauses between fetches.
+	// longExpires that of one whose reader pauses between fetches.
 	feedExpires, longExpires = 10 * time.Second, time.Minute
-	// fetchPatience is how long the library waits for the next message of a fetch, or
-	// for its end. It does not report that it has given up: what comes then is dropped,
-	// and the server takes it for delivered (nats.go 1.55, jetstream/pull.go).
-	fetchPatience = time.Second
 )
 
-// feed is one ephemeral consumer of one node's memory and what was fetched from it.
-// Messages come in order and without gaps, or fetch fails with errLost. It is used by one
-// goroutine.
+// feed is one ephemeral consumer of one node's memory, read by pull requests on an ordinary
+// subscription. The server answers a request on the subject that came with it, and a message keeps
+// its own: the subject tells them apart, which no publisher chooses. The library's consumers go by
+// headers instead, which any publisher sets (docs/decisions/0025-inbox.md). Messages come in order
+// and without gaps, or fetch fails. It is used by one goroutine.
 type feed struct {
-	c        *conn
-	stream   string
-	consumer jetstream.Consumer
-	last     bool   // it gives the newest message of each subject
-	seen     uint64 // how many messages it has given
-	late     bool   // the answer to a fetch may have been dropped
+	*slot  // of the answers
+	c      *conn
+	stream string
+	name   string // of the consumer
+	atOnce int    // how many messages a request is for at first
+	last   bool   // it gives the newest message of each subject
+	large  bool   // the next message alone is larger than what a request brings
+	seen   uint64 // how many messages it has given
 	// pending is how many messages were still to come, when the newest one was sent. It is 0
 	// where a fetch has brought none of them.
 	pending uint64
@@ -65,71 +69,99 @@ type delivery struct {
 func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (*feed, error) {
 	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage = jetstream.AckNonePolicy, 1, true
 	cfg.InactiveThreshold = cmp.Or(cfg.InactiveThreshold, feedExpires)
-	done, err := c.turn(ctx, stream)
-	if err != nil {
+	f := &feed{c: c, stream: stream, atOnce: framesAtOnce, last: cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy}
+	room := manyAtOnce
+	if cfg.HeadersOnly {
+		f.atOnce, room = headsAtOnce, headsAtOnce
+	}
+	var err error
+	if f.slot, err = c.newSlot(room + slotRoom); err != nil {
 		return nil, err
 	}
-	var consumer jetstream.Consumer
-	err = c.within(ctx, silence, func(ctx context.Context) error {
-		consumer, err = c.js.CreateConsumer(ctx, stream, cfg)
+	if err := f.create(ctx, cfg); err != nil {
+		c.drop(f.slot)
+		return nil, err
+	}
+	return f, nil
+}
+
+// create makes the consumer.
+func (f *feed) create(ctx context.Context, cfg jetstream.ConsumerConfig) error {
+	f.name = f.prefix[strings.LastIndexByte(f.prefix[:len(f.prefix)-1], '.')+1 : len(f.prefix)-1]
+	ask, err := json.Marshal(struct {
+		Stream string                    `json:"stream_name"`
+		Config *jetstream.ConsumerConfig `json:"config"`
+	}{f.stream, &cfg})
+	if err != nil {
 		return err
-	})
+	}
+	subject := "$JS.API.CONSUMER.CREATE." + f.stream + "." + f.name
+	if cfg.FilterSubject != "" { // which permissions may name
+		subject += "." + cfg.FilterSubject
+	}
+	done, err := f.c.turn(ctx, f.stream)
+	if err != nil {
+		return err
+	}
+	answer, err := f.c.requestWithin(ctx, &nats.Msg{Subject: subject, Data: ask}, silence)
 	done(err == nil)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = forNow(err)
-		}
-		return nil, err
+		return err
 	}
-	return &feed{
-		c: c, stream: stream, consumer: consumer, pending: consumer.CachedInfo().NumPending,
-		last: cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy,
-	}, nil
+	var got struct {
+		Error   *jetstream.APIError `json:"error"`
+		Pending uint64              `json:"num_pending"`
+	}
+	switch err := json.Unmarshal(answer.Data, &got); {
+	case err != nil:
+		return fmt.Errorf("unreadable answer %q: %w", answer.Data, err)
+	case got.Error != nil:
+		return forNow(got.Error)
+	}
+	f.pending = got.Pending
+	return nil
 }
 
 // close removes the consumer; it expires if that is lost.
 func (f *feed) close() {
-	_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+f.consumer.CachedInfo().Name, nil)
+	f.c.drop(f.slot)
+	_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+f.name, nil)
 }
 
-// ask sends the request of a fetch, and returns how many messages it is for. What is pending is
-// asked for with a bound in bytes, which the library has only for a fetch that waits: one that
-// does not finds out where the end is. nats-server 2.15.2 loses a message beyond the bound where
-// a consumer gives the newest of each subject (loopAndGatherMsgs in server/consumer.go).
-func (f *feed) ask(atOnce int) (batch jetstream.MessageBatch, asked int, err error) {
-	f.ended = f.last || f.pending == 0
-	if f.ended {
-		batch, err = f.consumer.FetchNoWait(atOnce)
-		return batch, atOnce, err
+// ask asks for what is there, and returns the subject of the answer and for how many messages that
+// is. nats-server 2.15.2 loses a message beyond the bound in bytes where a consumer gives the newest
+// of each subject (loopAndGatherMsgs in server/consumer.go).
+func (f *feed) ask() (subject string, most int, err error) {
+	most, bytes := f.atOnce, bytesAtOnce
+	switch {
+	case f.last:
+		bytes = 0
+	case f.large:
+		most, bytes = 1, 0
+	case f.seen > 0:
+		most = max(most, manyAtOnce)
 	}
-	if f.seen > 0 {
-		atOnce = max(atOnce, manyAtOnce)
-	}
-	asked = int(min(uint64(atOnce), f.pending))
-	batch, err = f.consumer.Fetch(asked, jetstream.FetchMaxBytes(bytesAtOnce), jetstream.FetchMaxWait(bytesWait))
-	return batch, asked, err
+	m := nats.Msg{Subject: "$JS.API.CONSUMER.MSG.NEXT." + f.stream + "." + f.name, Reply: f.next()}
+	m.Data = fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"no_wait":true}`, most, bytes)
+	return m.Reply, most, f.c.send(&m)
 }
 
-// fetch gives what the stream has now, up to about so many messages, and returns how many came. A
+// fetch gives what the stream has now, up to about a thousand messages, and returns how many came. A
 // message that the consumer has skipped means that the consumer was lost.
-func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more bool)) (n int, more bool, err error) {
-	begun := time.Now()
-	if f.c.nc.IsReconnecting() { // the library keeps the subscription of a fetch that it cannot send
-		return 0, false, errUnsent
-	}
-	batch, asked, err := f.ask(atOnce)
+func (f *feed) fetch(ctx context.Context, give func(*delivery) (more bool)) (n int, more bool, err error) {
+	request, most, err := f.ask()
 	if err != nil {
 		return 0, false, err
 	}
-	for came := batch.Messages(); ; {
-		var msg jetstream.Msg
-		select {
-		case msg = <-came:
-		case <-ctx.Done():
-			return n, false, ctx.Err()
-		}
-		if msg == nil {
-			break
+	for f.ended = false; n < most; {
+		msg, err := f.come(ctx)
+		switch {
+		case err != nil:
+			return n, false, err
+		case msg.Subject == request:
+			return n, true, f.answered(msg, n)
+		case strings.HasPrefix(msg.Subject, f.prefix):
+			continue // the answer to an earlier request
 		}
 		meta, err := msg.Metadata()
 		if err != nil {
@@ -139,49 +171,53 @@ func (f *feed) fetch(ctx context.Context, atOnce int, give func(*delivery) (more
 			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen-1)
 		}
 		n++
-		f.pending = meta.NumPending
-		if !give(&delivery{stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, meta.Timestamp}) {
+		f.large, f.pending = false, meta.NumPending
+		if !give(&delivery{stored{seq: meta.Sequence.Stream, subject: msg.Subject, header: msg.Header, data: msg.Data}, meta.Timestamp}) {
 			return n, false, nil
 		}
-	}
-	if err := batch.Error(); err != nil {
-		return n, true, err
-	}
-	if n == 0 {
-		f.pending = 0
-	}
-	f.ended = f.ended && n < asked
-	switch {
-	case n < asked && time.Since(begun) >= fetchPatience:
-		f.late = true
-	case f.late:
-		return n, true, f.missed(ctx)
 	}
 	return n, true, nil
 }
 
-// missed finds out, once a fetch was answered in time, and so all before it, whether the
-// consumer has delivered more than came.
-func (f *feed) missed(ctx context.Context) error {
-	info, err := f.consumer.Info(ctx)
-	if err != nil {
-		return nil // it is asked again after the next fetch, which fails if the consumer is gone
+// come waits for the next message or answer.
+func (f *feed) come(ctx context.Context) (*nats.Msg, error) {
+	f.timer.Reset(silence)
+	select {
+	case msg := <-f.came:
+		return msg, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-f.broken:
+		return nil, errBroken
+	case <-f.timer.C:
+		return nil, fmt.Errorf("%w: it has not answered for %v", errLost, silence)
 	}
-	if info.Delivered.Consumer > f.seen {
-		return fmt.Errorf("%w: %d messages were delivered and %d came", errLost, info.Delivered.Consumer, f.seen)
+}
+
+// answered handles what the server says of a request that has brought n messages.
+func (f *feed) answered(answer *nats.Msg, n int) error {
+	status, what := answer.Header.Get("Status"), answer.Header.Get("Description")
+	switch {
+	case status == "404": // no more is there
+		if f.ended = true; n == 0 {
+			f.pending = 0
+		}
+	case strings.Contains(what, "MaxBytes"):
+		f.large = n == 0
+	default:
+		return fmt.Errorf("%w: %s %s", errLost, status, what)
 	}
-	f.late = false
 	return nil
 }
 
 // all gives messages until give wants no more. Where none comes for a while, though the reader
 // expects some, it calls idle, if given, and fails once that has been so for too long.
-func (f *feed) all(ctx context.Context, atOnce int, give func(*delivery) (more bool), idle func() (more bool, err error)) error {
+func (f *feed) all(ctx context.Context, give func(*delivery) (more bool), idle func() (more bool, err error)) error {
 	for since := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, more, err := f.fetch(ctx, atOnce, give)
+		n, more, err := f.fetch(ctx, give)
 		if err != nil || !more {
 			return err
 		}

@@ -1,8 +1,11 @@
 package natslog_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
@@ -40,5 +43,80 @@ func TestFetchesAreBounded(t *testing.T) {
 	}
 	if sum != stored || len(sizes) > 6 {
 		t.Errorf("%d bytes came by fetches of %d, want %d", sum, sizes, stored)
+	}
+}
+
+// TestForgedStatus checks that a foreign message on a log subject whose headers look like the server's
+// word about a consumer is passed over by each reader: frames before and behind it come.
+func TestForgedStatus(t *testing.T) {
+	t.Parallel()
+	l, c := open(t, 1)
+	a := logtest.Agent("ada")
+	forge := func() {
+		for _, h := range []nats.Header{
+			{"Status": {"409"}, "Description": {"Consumer Deleted"}}, {"Status": {"404"}}, {"Status": {"100"}}, {"Status": {"503"}},
+			{"Status": {"409"}, "Description": {"Message Size Exceeds MaxBytes"}}, {"Nats-Pin-Id": {"1"}},
+		} {
+			publish(t, c, &nats.Msg{Subject: c.Subjects.Log(a), Header: h})
+		}
+	}
+	forge()
+	first := grow(t, l, a, eventlog.Position{}, 1)[0]
+	forge()
+	second := grow(t, l, a, first, 1)[0]
+	forge()
+	if got, err := readFrom(l, a, eventlog.Position{}); err != nil || !slices.Equal(got, []eventlog.Position{first, second}) {
+		t.Errorf("read %v and %v, want %v and %v", got, err, first, second)
+	}
+	for m, err := range l.ReadPartition(t.Context(), a.Partition(), 0) {
+		if err != nil || m.Agent == (messages.AgentID{}) || m.Seq == second.Seq {
+			if err != nil || m.Seq != second.Seq {
+				t.Errorf("the partition ends with %+v, %v", m, err)
+			}
+			break
+		}
+	}
+	var heads []uint64
+	for m, err := range l.Follow(t.Context(), a.Partition()) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case m.Agent == (messages.AgentID{}): // the past is told
+			forge()
+			grow(t, l, a, second, 1)
+		case !m.Foreign:
+			heads = append(heads, m.Seq)
+		}
+		if m.Seq > second.Seq && !m.Foreign {
+			break
+		}
+	}
+	if len(heads) != 2 || heads[0] != second.Seq {
+		t.Errorf("heads %v come, want %d and one behind it", heads, second.Seq)
+	}
+}
+
+// TestMessageBeyondTheBound checks that a message which is larger than what a request brings comes all
+// the same, though only a stranger writes one.
+func TestMessageBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	nc, err := natslog.Connect(configured(t, "jetstream: enabled\nmax_payload: 8MB"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet}
+	l, err := natslog.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := logtest.Agent("ada")
+	first := grow(t, l, a, eventlog.Position{}, 1)[0]
+	for range 2 {
+		publish(t, c, &nats.Msg{Subject: c.Subjects.Log(a), Data: make([]byte, natslog.BytesAtOnce+1)})
+	}
+	want := grow(t, l, a, first, 1)[0]
+	if got, err := readFrom(l, a, first); err != nil || !slices.Equal(got, []eventlog.Position{want}) {
+		t.Errorf("read %v and %v, want %v", got, err, want)
 	}
 }

@@ -28,7 +28,7 @@ func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventl
 	return func(yield func(eventlog.Stored, error) bool) {
 		var hidden hidden
 		var failed error
-		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
+		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), log: l.log}
 		f.own = &l.own[Shard(p)]
 		f.giveOwn = f.ownOf(p, func(m eventlog.Stored) bool { return yield(m, nil) })
 		f.give = func(m *delivery) bool {
@@ -60,7 +60,6 @@ type follower struct {
 	c      *conn
 	stream string
 	filter string // empty: all there is
-	atOnce int    // how many are fetched in one request
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
 	// own are the frames that this node itself appends to the stream. giveOwn gives those
@@ -149,7 +148,7 @@ func (f *follower) tell(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		defer feed.close()
-		err = feed.all(ctx, f.atOnce, func(m *delivery) bool {
+		err = feed.all(ctx, func(m *delivery) bool {
 			more = f.take(m)
 			return more && f.at < f.past
 		}, nil)
@@ -202,14 +201,8 @@ func (f *follower) ownOf(p messages.Partition, give func(eventlog.Stored) (more 
 // rest says that nothing more is there now.
 func (f *follower) rest() (more bool) { return f.idle == nil || f.idle() }
 
-const (
-	// fetchEvery is how often a stream is asked for new messages.
-	fetchEvery = 500 * time.Millisecond
-	// headsAtOnce and framesAtOnce are how many are asked for in one request, also where it
-	// has no bound in bytes.
-	// That many frames of the largest size must fit into memory.
-	headsAtOnce, framesAtOnce = 1000, 64
-)
+// fetchEvery is how often a stream is asked for new messages.
+const fetchEvery = 500 * time.Millisecond
 
 // tail gives messages as they are stored.
 func (f *follower) tail(ctx context.Context) error {

@@ -68,7 +68,7 @@ func (l *Log) headBetween(ctx context.Context, a messages.AgentID, from, seq uin
 		return nil, err
 	}
 	defer feed.close()
-	err = feed.all(ctx, headsAtOnce, func(m *delivery) bool {
+	err = feed.all(ctx, func(m *delivery) bool {
 		if m.seq < seq && m.isFrame() {
 			newest = m
 		}

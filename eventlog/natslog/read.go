@@ -282,7 +282,7 @@ func (s *scanner) run(ctx context.Context, yield func(*stored, error) bool) (aga
 	}
 	defer f.close()
 	again = true
-	err = f.all(ctx, framesAtOnce, func(m *delivery) bool {
+	err = f.all(ctx, func(m *delivery) bool {
 		s.at = m.seq
 		again = yield(&m.stored, nil)
 		return again && s.at < s.last

@@ -49,7 +49,7 @@ func (l *Log) readAhead(ctx context.Context, p messages.Partition, agents []mess
 		return nil
 	}
 	none := func() (more bool, err error) { return false, nil } // what has not come by now is not waited for
-	return f.all(ctx, framesAtOnce, func(m *delivery) bool {
+	return f.all(ctx, func(m *delivery) bool {
 		a := missing[m.subject]
 		delete(missing, m.subject)
 		h, err := parseHeading(m.header)

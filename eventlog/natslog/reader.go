@@ -56,7 +56,7 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return 0, err == nil, err
 	}
 	n, more, err = r.fetch(ctx)
-	if err == nil && more && r.ended && !r.feed.late {
+	if err == nil && more && r.ended {
 		r.jump()
 	}
 	return n, more, err
@@ -123,7 +123,7 @@ func (r *reader) takeOwn() (more bool) {
 
 // open makes the consumer, unless there is one that is not far behind.
 func (r *reader) open(ctx context.Context) (err error) {
-	if r.feed != nil && (r.own == nil || time.Since(r.used) < longExpires/2 && r.at-r.from < 10*uint64(r.atOnce)) {
+	if r.feed != nil && (r.own == nil || time.Since(r.used) < longExpires/2 && r.at-r.from < 10*headsAtOnce) {
 		r.used = time.Now()
 		return nil
 	}
@@ -148,7 +148,7 @@ func (r *reader) fetch(ctx context.Context) (n int, more bool, err error) {
 	}
 	r.quiet++
 	defer func() { r.ended = r.feed.ended }()
-	return r.feed.fetch(ctx, r.atOnce, func(m *delivery) bool {
+	return r.feed.fetch(ctx, func(m *delivery) bool {
 		if r.from = m.seq; m.seq <= r.at {
 			return true // one of our own, given from memory
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -19,69 +18,58 @@ import (
 
 // lagging is a consumer that delivers what its replica has by each fetch: these sequences.
 type lagging struct {
-	jetstream.Consumer
+	*feed
 	t       *testing.T
 	fetches [][]uint64
 	given   uint64
 }
 
-// FetchNoWait delivers the next of the fetches.
-func (c *lagging) FetchNoWait(int) (jetstream.MessageBatch, error) {
-	c.t.Helper()
-	if len(c.fetches) == 0 {
-		c.t.Fatal("one fetch too many")
+// newLagging has a peer answer for the consumer.
+func newLagging(t *testing.T, fetches [][]uint64) *lagging {
+	t.Helper()
+	c, peer := connected(t)
+	s, err := c.newSlot(slotRoom)
+	if err != nil {
+		t.Fatal(err)
 	}
-	all := make(chan jetstream.Msg, len(c.fetches[0]))
-	for _, seq := range c.fetches[0] {
-		c.given++
-		all <- &brought{seq: jetstream.SequencePair{Consumer: c.given, Stream: seq}}
+	l := &lagging{t: t, feed: &feed{slot: s, c: c, stream: "S", name: "C", atOnce: headsAtOnce}, fetches: fetches}
+	_, err = peer.Subscribe("$JS.API.CONSUMER.MSG.NEXT.S.C", func(m *nats.Msg) { l.deliver(m.Reply) })
+	if err := errors.Join(err, peer.Flush()); err != nil {
+		t.Fatal(err)
 	}
-	close(all)
-	c.fetches = c.fetches[1:]
-	return batch{all: all}, nil
+	return l
 }
 
-type batch struct {
-	jetstream.MessageBatch
-	all chan jetstream.Msg
+// deliver brings what the next fetch brings. A message keeps its subject, which only a server can do,
+// so it is put where the connection would.
+func (l *lagging) deliver(answer string) {
+	l.came <- &nats.Msg{Subject: l.prefix + "earlier", Header: nats.Header{"Status": {"409"}, "Description": {"Batch Completed"}}}
+	if len(l.fetches) == 0 {
+		l.t.Error("one fetch too many")
+	} else {
+		for _, seq := range l.fetches[0] {
+			l.given++
+			l.came <- &nats.Msg{Subject: "f", Reply: fmt.Sprintf("$JS.ACK.S.C.1.%d.%d.0.0", seq, l.given), Sub: l.sub}
+		}
+		l.fetches = l.fetches[1:]
+	}
+	l.came <- &nats.Msg{Subject: answer, Header: nats.Header{"Status": {"404"}}}
 }
-
-// Messages returns what was fetched.
-func (b batch) Messages() <-chan jetstream.Msg { return b.all }
-
-// Error returns nil.
-func (b batch) Error() error { return nil }
-
-type brought struct {
-	jetstream.Msg
-	seq jetstream.SequencePair
-}
-
-// Metadata has the sequences.
-func (m *brought) Metadata() (*jetstream.MsgMetadata, error) {
-	return &jetstream.MsgMetadata{Sequence: m.seq}, nil
-}
-
-// Subject is empty.
-func (m *brought) Subject() string { return "" }
-
-// Headers are none.
-func (m *brought) Headers() nats.Header { return nil }
-
-// Data is none.
-func (m *brought) Data() []byte { return nil }
 
 // lagged is a follower of partition 0 that was given all up to sequence 5, and what it is given
 // from then on.
 type lagged struct {
 	reader
-	t     *testing.T
-	given []uint64
+	t        *testing.T
+	consumer *lagging
+	given    []uint64
 }
 
 func newLagged(t *testing.T, fetches ...[]uint64) *lagged {
-	f := &follower{stream: "S", filter: "f", atOnce: headsAtOnce, at: 5, passed: 5, told: true, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
-	l := &lagged{t: t, reader: reader{follower: f, quiet: quietRounds, goal: 5, from: 5, used: time.Now(), feed: &feed{c: &conn{nc: new(nats.Conn)}, consumer: &lagging{t: t, fetches: fetches}}}}
+	t.Helper()
+	consumer := newLagging(t, fetches)
+	f := &follower{stream: "S", filter: "f", at: 5, passed: 5, told: true, own: &own{replicated: true}, pause: backoff.NewExponentialBackOff()}
+	l := &lagged{t: t, consumer: consumer, reader: reader{follower: f, quiet: quietRounds, goal: 5, from: 5, used: time.Now(), feed: consumer.feed}}
 	f.give = func(m *delivery) bool { l.given = append(l.given, m.seq); return true }
 	f.giveOwn = f.ownOf(0, func(head eventlog.Stored) bool { l.given = append(l.given, head.Seq); return true })
 	return l
@@ -116,8 +104,8 @@ func (l *lagged) reads(n int, end uint64, want ...uint64) {
 // done fails unless all was fetched.
 func (l *lagged) done() {
 	l.t.Helper()
-	if c, _ := l.feed.consumer.(*lagging); len(c.fetches) > 0 {
-		l.t.Errorf("fetches %v were not made", c.fetches)
+	if left := l.consumer.fetches; len(left) > 0 {
+		l.t.Errorf("fetches %v were not made", left)
 	}
 }
 
@@ -174,22 +162,40 @@ func TestOneServerDoesNotLag(t *testing.T) { // A107
 	l.done()
 }
 
-// mute is a consumer whose fetches bring nothing and do not end.
-type mute struct{ jetstream.Consumer }
-
-// FetchNoWait brings nothing.
-func (mute) FetchNoWait(int) (jetstream.MessageBatch, error) {
-	return batch{all: make(chan jetstream.Msg)}, nil
+// TestGap checks that a message which does not come is noticed by the next one.
+func TestGap(t *testing.T) {
+	l := newLagging(t, [][]uint64{{6}, {8}})
+	take := func(*delivery) bool { return true }
+	if n, more, err := l.fetch(t.Context(), take); n != 1 || !more || err != nil {
+		t.Fatalf("%d came, more %t, %v", n, more, err)
+	}
+	l.given++ // sequence 7
+	if n, _, err := l.fetch(t.Context(), take); n != 0 || !errors.Is(err, errLost) {
+		t.Errorf("%d came, %v; want %v", n, err, errLost)
+	}
 }
 
-// TestFetchEndsWithItsContext checks that a fetch which waits for a message ends when its context does.
-func TestFetchEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		f := &feed{c: &conn{nc: new(nats.Conn)}, consumer: mute{}}
-		if _, more, err := f.fetch(ctx, 1, nil); more || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("more %v, %v", more, err)
-		}
-	})
+// TestFetchWaitsForItsAnswer checks that a fetch whose answer does not come ends: with its context, with the
+// connection, and where the consumer is silent.
+func TestFetchWaitsForItsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(cancel func(), broken chan nats.Status)
+		want error
+	}{
+		"context":    {func(cancel func(), _ chan nats.Status) { cancel() }, context.Canceled},
+		"connection": {func(_ func(), broken chan nats.Status) { broken <- nats.RECONNECTING }, errBroken},
+		"silence":    {func(func(), chan nats.Status) {}, errLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				f := &feed{slot: &slot{came: make(chan *nats.Msg), broken: make(chan nats.Status, 1), timer: time.NewTimer(time.Hour)}}
+				c.end(cancel, f.broken)
+				if _, err := f.come(ctx); !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+			})
+		})
+	}
 }

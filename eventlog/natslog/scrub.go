@@ -268,7 +268,7 @@ func (p *scrubPass) read(ctx context.Context, perSecond int) error {
 	if perSecond > 0 {
 		pace.SetLimit(rate.Limit(perSecond))
 	}
-	err = f.all(ctx, framesAtOnce, func(m *delivery) bool {
+	err = f.all(ctx, func(m *delivery) bool {
 		left := p.left
 		p.take(m)
 		_ = pace.WaitN(ctx, min(left-p.left, scrubBurst)) // fails if ctx ends, as the next fetch does

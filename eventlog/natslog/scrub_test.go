@@ -271,9 +271,9 @@ func TestScrubOfWhatAReplicaLacks(t *testing.T) { // A29
 	}
 	for subject, answer := range map[string]func(*nats.Msg) *nats.Msg{
 		"CONSUMER.CREATE.S.>": func(*nats.Msg) *nats.Msg {
-			return &nats.Msg{Data: []byte(`{"stream_name":"S","name":"c","num_pending":3}`)}
+			return &nats.Msg{Data: []byte(`{"stream_name":"S","num_pending":3}`)}
 		},
-		"CONSUMER.MSG.NEXT.S.c": func(*nats.Msg) *nats.Msg {
+		"CONSUMER.MSG.NEXT.S.*": func(*nats.Msg) *nats.Msg {
 			return &nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {"No Messages"}}}
 		},
 		"STREAM.INFO.S": func(*nats.Msg) *nats.Msg {

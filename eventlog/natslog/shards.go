@@ -79,7 +79,7 @@ func (l *Log) readOn(ctx context.Context, shard int, filter string, after uint64
 	case after > end:
 		return fmt.Errorf("sequence %d is beyond its end, which is %d: %w", after, end, eventlog.ErrElsewhere)
 	}
-	f := &follower{c: c, stream: stream, filter: filter, at: after, passed: after, atOnce: framesAtOnce, log: l.log}
+	f := &follower{c: c, stream: stream, filter: filter, at: after, passed: after, log: l.log}
 	f.give = func(m *delivery) bool {
 		head, ok := l.head(m)
 		if !ok {

@@ -48,8 +48,8 @@ func (r Recorded) Position() Position {
 type Summary struct {
 	Phase messages.AgentPhase
 	Turn  messages.TurnID // running or paused; else empty
-	// Open says that the agent owes work: it must be activated by whoever owns
-	// its partition, even if nobody asks.
+	// Open says that the agent owes work: the owner of its
+	// partition must activate it, unasked.
 	Open bool
 	// Due is its next timer. Zero: none.
 	Due time.Time

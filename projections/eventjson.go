@@ -20,7 +20,7 @@ type EventJSON struct {
 	Turn  messages.TurnID  `json:"turn,omitempty"`
 	Step  int              `json:"step,omitempty"`
 	At    time.Time        `json:"at"`
-	// Person is whose command recorded it. Nil: no one is named, as for effects.
+	// Person is whose command recorded it. Nil: none is named, as for effects.
 	Person *messages.Person `json:"person,omitempty"`
 	Data   json.RawMessage  `json:"data"`
 }

@@ -17,7 +17,7 @@ type View interface {
 type Timed interface {
 	View
 	// At sets when the events that are applied next were recorded, and whose command
-	// recorded them. Nil: no one is named.
+	// recorded them. Nil: none is named.
 	At(at time.Time, by *messages.Person)
 }
 

@@ -52,7 +52,7 @@ type ToolCall struct {
 	// reconcile, timeout of an approval, or remembered for a decision that holds.
 	By messages.By `json:"by,omitempty"`
 	// Person is who decided about it: approved or denied it, or decided its outcome,
-	// whichever came last. Nil: no person decided, or no one who is named.
+	// whichever came last. Nil: no person decided, or one without a name.
 	Person *messages.Person `json:"person,omitempty"`
 	// Reason is why it waits, is unknown or was skipped.
 	Reason string `json:"reason,omitempty"`

@@ -81,7 +81,7 @@ type TurnInput struct {
 	// N is the event that accepted it, At when that was recorded.
 	N  messages.EventNumber `json:"n"`
 	At time.Time            `json:"at,omitzero"`
-	// Person is who sent it. Nil: no one is named.
+	// Person is who sent it. Nil: none is named.
 	Person  *messages.Person `json:"person,omitempty"`
 	Content messages.Content `json:"content"`
 }

@@ -69,7 +69,7 @@ func (b *Inbox) start(name string, of *part, shown func(*queues), filters ...str
 				pause.Reset()
 				of.lost.Add(1)
 			}
-			b.cfg.Logger.Warn("an inbox consumer was lost; it is made anew", "consumer", name, "error", err)
+			b.cfg.Logger.Warn("an inbox consumer was lost; it is made again", "consumer", name, "error", err)
 			select {
 			case <-time.After(pause.NextBackOff()):
 			case <-ctx.Done():

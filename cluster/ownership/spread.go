@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// table says of each partition which member has it, or is to have it; empty: nobody.
+// table says of each partition which member has it, or is to have it; empty: none.
 type table [messages.Partitions]string
 
 // spread gives every partition a member, evenly: each has 64/n of them, or one more. It

@@ -131,7 +131,7 @@ func (v *visit) still(ctx context.Context, a messages.AgentID, p *patient) (bool
 	return tail.Frame == p.tail.Frame, err
 }
 
-// remove tells of payloads that nothing names, and removes them if it may. An
+// remove reports payloads that nothing names, and removes them if it may. An
 // agent that owes work may be about to name one, and so may one that has gone on.
 func (v *visit) remove(ctx context.Context, a messages.AgentID, p *patient, orphans []messages.Blob) error {
 	for _, b := range orphans {

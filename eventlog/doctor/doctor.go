@@ -142,7 +142,7 @@ type visit struct {
 	counts Counts
 	told   int
 	tell   func(Finding)
-	more   func(Counts) // hears of progress; nil: nobody
+	more   func(Counts) // is called with progress; nil: not
 	agents map[messages.AgentID]*patient
 	keys   Keys // nil: they are not examined
 }
@@ -308,11 +308,11 @@ func (v *visit) foreign(m eventlog.Stored) {
 	v.found(Finding{
 		Check: "foreign", Status: Warn, Agent: m.Agent, Stream: v.stream, Seq: m.Seq,
 		Detail: "a message that is no frame stands on the agent's log subject; it is skipped",
-		Remedy: "let nobody but nodes publish to the log's subjects",
+		Remedy: "let only nodes publish to the log's subjects",
 	})
 }
 
-// damage tells of an agent's first damage.
+// damage reports an agent's first damage.
 func (v *visit) damage(a messages.AgentID, tail eventlog.Position, seq uint64, err error) {
 	f := Finding{
 		Check: "log", Status: Fail, Agent: a, Event: tail.Last + 1, Stream: v.stream, Seq: seq, Detail: err.Error(),

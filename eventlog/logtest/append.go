@@ -111,7 +111,7 @@ var appending = map[string]func(*testing.T, Opened){
 		}
 		wantFrames(t, o.Log, a, tail.Frame)
 	},
-	"a frame that is too large is refused for good": func(t *testing.T, o Opened) {
+	"a frame that is too large is refused, now and later": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		if _, err := eventlog.Commit(context.Background(), o.Log, Entry(t, a, tail, large(eventlog.MaxFrame))); !errors.Is(err, eventlog.ErrTooLarge) {

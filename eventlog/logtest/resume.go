@@ -169,7 +169,7 @@ var purging = map[string]func(*testing.T, Opened){
 		wantTail(t, o.Log, a, tails[2])
 	},
 	// A108
-	"an agent begins anew behind its tombstone": func(t *testing.T, o Opened) {
+	"an agent begins again behind its tombstone": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tails := grow(t, o.Log, a, eventlog.Position{Epoch: 3}, 4)
 		stone := appended(t, o.Log, tombstone(t, a, tails[3]))

@@ -43,7 +43,7 @@ var blobs = map[string]func(*testing.T, Opened){
 			}
 		}
 	},
-	"a blob is kept once, whoever stores it again": func(t *testing.T, o Opened) {
+	"a blob is kept once, also if it is stored again": func(t *testing.T, o Opened) {
 		a, payload := Agent("ada"), noise(1, 700<<10)
 		var wg sync.WaitGroup
 		for range 4 {
@@ -274,7 +274,7 @@ var snapshots = map[string]func(*testing.T, Opened){
 				got, err := o.Snapshot(context.Background(), a, "state")
 				whole := func(i int) bool { return bytes.Equal(got, noise(uint64(i), 500<<10)) }
 				if err != nil || got != nil && !slices.ContainsFunc([]int{0, 1, 2, 3}, whole) {
-					t.Errorf("%d bytes that nobody stored, %v", len(got), err)
+					t.Errorf("%d bytes that were not stored, %v", len(got), err)
 				}
 			}
 		})

@@ -64,7 +64,7 @@ type stored struct {
 // partition holds every message in the order of storing. It is a shard.
 type partition struct {
 	all  []*stored     // only ever appended to or replaced
-	more chan struct{} // closed when a message is added; nil if nobody waits
+	more chan struct{} // closed when a message is added; nil if none waits
 }
 
 // New gives an empty log.

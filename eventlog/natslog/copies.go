@@ -139,8 +139,8 @@ type Scale struct {
 	Replicas int
 	// DryRun changes nothing: Progress hears of each stream as it is.
 	DryRun bool
-	// Progress hears of a stream before it is changed, while it is copied, and when
-	// it is whole. Nil: nobody does.
+	// Progress is called before a stream is changed, while it is copied, and when
+	// it is whole. Nil: not.
 	Progress func(c Copies, done bool)
 }
 
@@ -238,7 +238,7 @@ func (u Scale) raise(ctx context.Context, js jetstream.JetStream, c Copies) (Cop
 }
 
 // update asks for the copies. The server never changes the persist mode of a stream
-// and keeps one that is async on one server: it can only be made anew, empty. That
+// and keeps one that is async on one server: it can only be made again, empty. That
 // is so of snapshots alone, which are a cache.
 func (u Scale) update(ctx context.Context, js jetstream.JetStream, stream string) error {
 	s, err := js.Stream(ctx, stream)
@@ -258,7 +258,7 @@ func (u Scale) update(ctx context.Context, js jetstream.JetStream, stream string
 // replacing is how often a stream is removed again that a node has made meanwhile.
 const replacing = 10
 
-// replace makes a cache's stream anew, empty. A node that stores something in between
+// replace makes a cache's stream again, empty. A node that stores something in between
 // makes it as it was.
 func replace(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) (err error) {
 	for range replacing {

@@ -32,7 +32,7 @@ func (l *Log) PutDefinition(ctx context.Context, definition []byte) (messages.Di
 		if refusal == nil {
 			return hash, nil
 		}
-		// Whoever stored it before us, it is the same: its name is its hash.
+		// If another has stored it before, it is the same: its name is its hash.
 		m, err := c.newest(ctx, stream, subject)
 		switch {
 		case err != nil:

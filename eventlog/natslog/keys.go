@@ -30,7 +30,7 @@ type Bucket struct {
 var _ encrypted.Bucket = (*Bucket)(nil)
 
 // KeysOf is the name of the stream behind the bucket of an installation's keys. A
-// backup leaves it out: whoever has both can read what was deleted.
+// backup leaves it out: with both one can read what was deleted.
 func KeysOf(s messages.Subjects) string { return "KV_" + root(s) + "_keys" }
 
 func (l *Log) bucket() *Bucket {

@@ -225,20 +225,20 @@ func Published(a messages.AgentID, m *nats.Msg, id messages.FrameID) *messages.F
 	return f
 }
 
-// reportForeign tells of a message that is no frame, once each.
+// reportForeign logs a message that is no frame, once each.
 func (l *Log) reportForeign(a messages.AgentID, m *stored) {
 	type place struct {
 		agent messages.AgentID
 		seq   uint64
 	}
 	if _, told := l.foreign.LoadOrStore(place{a, m.seq}, struct{}{}); !told {
-		l.log.Warn("a foreign message on an agent's log subject is skipped: nobody but the owner may publish there",
+		l.log.Warn("a foreign message on an agent's log subject is skipped: only the agent's owner may publish there",
 			"agent", a.String(), "stream", l.stream[a.Partition()], "sequence", m.seq, "bytes", len(m.data))
 	}
 }
 
 // scan gives every message on the agent's subject behind sequence after, up to
-// the one with sequence last. It begins anew where a consumer was lost.
+// the one with sequence last. It begins again where a consumer was lost.
 func (l *Log) scan(ctx context.Context, a messages.AgentID, after, last uint64) iter.Seq2[*stored, error] {
 	return func(yield func(*stored, error) bool) {
 		s := &scanner{l: l, agent: a, at: after, last: last}

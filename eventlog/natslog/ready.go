@@ -41,7 +41,7 @@ const (
 	// settleTime is how long a cluster may take to elect its leaders, and to learn
 	// of all its servers, before Open gives up.
 	settleTime = 30 * time.Second
-	// enableTime is how long nobody at all may answer for JetStream.
+	// enableTime is how long JetStream may give no answer at all.
 	enableTime = time.Second
 )
 
@@ -111,7 +111,7 @@ func forNow(err error) error {
 	return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 }
 
-// disabled says that nobody answers for JetStream, or only to say that it is off.
+// disabled reports whether JetStream does not answer, or says that it is off.
 func disabled(err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
 }
@@ -121,7 +121,7 @@ func is(err error, codes ...jetstream.ErrorCode) bool {
 	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode)
 }
 
-// silent says that nobody has answered: as when the request was not permitted, or the
+// silent reports whether no answer came: as when the request was not permitted, or the
 // connection was not there when it began (it is set to hold nothing then) or broke.
 func silent(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, eventlog.ErrUnavailable) ||

@@ -20,7 +20,7 @@ import (
 
 // An agent is loaded from its newest snapshot and the frames above it, and the server
 // leaves out what it cannot read: a frame below a snapshot that was damaged on disk is
-// read by no one, and missed by no one. A scrub reads a stream of the log through and
+// never read, and never missed. A scrub reads a stream of the log through and
 // compares the sequences that come with those that the stream holds. How far it is
 // stands in the bucket of marks, so that another owner continues it:
 //
@@ -49,7 +49,7 @@ type Unreadable struct {
 	Detail string `json:"detail"`
 	// Given reports that the server can read it, and only its frame is damaged.
 	Given bool `json:"given,omitempty"`
-	// Ended reports that its agent was deleted since, so that no one needs it. It is there
+	// Ended reports that its agent was deleted since, so that it is not needed. It is there
 	// still, for a server purges only what it can read.
 	Ended bool `json:"ended,omitempty"`
 }
@@ -68,7 +68,7 @@ type Scrub struct {
 	Begun time.Time `json:"begun,omitzero"`
 	// Whole is when the last pass that reached its end did so. Zero: none has.
 	Whole time.Time `json:"whole,omitzero"`
-	// Bad are messages that cannot be read, by sequence, also those that no one needs. What
+	// Bad are messages that cannot be read, by sequence, also those that are not needed. What
 	// a pass finds readable, or purged, is removed.
 	Bad []Unreadable `json:"bad,omitempty"`
 	// More is how many beyond those in Bad were found since the pass began.
@@ -223,7 +223,7 @@ func (s Scrub) merge(to uint64, bad []Unreadable, names map[uint64]messages.Agen
 	return next
 }
 
-// fresh returns what next lists and s does not, but for what no one needs.
+// fresh returns what next lists and s does not, but for what is not needed.
 func (s Scrub) fresh(next Scrub) (found []Unreadable) {
 	for _, u := range next.Bad {
 		if !u.Ended && !slices.ContainsFunc(s.Bad, func(was Unreadable) bool { return was.Seq == u.Seq }) {

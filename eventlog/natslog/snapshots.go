@@ -14,7 +14,7 @@ import (
 )
 
 // PutSnapshot replaces a snapshot; see eventlog.Snapshots. It is not tried again,
-// unless the stream was removed and is made anew.
+// unless the stream was removed and is made again.
 func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
 	c, p, err := l.snapshot(a, name)
 	if err != nil {

@@ -72,7 +72,7 @@ func dangers(want, have jetstream.StreamConfig) (found []string) {
 		}
 	}
 	bad(have.Mirror != nil, "mirror", "set", "use the origin or remove it")
-	bad(len(have.Sources) > 0, "sources", "set", "remove them: nobody but reprise may write here")
+	bad(len(have.Sources) > 0, "sources", "set", "remove them: only reprise may write here")
 	bad(have.Sealed, "sealed", true, "nothing can be stored: restore it from a backup as an unsealed stream")
 	cache := want.Discard == jetstream.DiscardOld
 	bad(!cache && have.Storage != want.Storage, "storage", have.Storage, "it must be file: recreate the stream")
@@ -91,7 +91,7 @@ func dangers(want, have jetstream.StreamConfig) (found []string) {
 	return append(append(found, powers(want, have)...), limits(want, have)...)
 }
 
-// powers lists what a stream lets whoever publishes to it do by a header, beyond
+// powers lists what a stream lets a publisher do by a header, beyond
 // storing a message: remove others, write to other subjects, or have it forgotten.
 func powers(want, have jetstream.StreamConfig) (found []string) {
 	for _, p := range [...]struct {
@@ -109,13 +109,13 @@ func powers(want, have jetstream.StreamConfig) (found []string) {
 		}
 	}
 	if have.RePublish != nil {
-		found = append(found, fmt.Sprintf("republish is set, and shows what is stored to whoever may read %q: remove it", have.RePublish.Destination))
+		found = append(found, fmt.Sprintf("republish is set, and shows what is stored to all who may read %q: remove it", have.RePublish.Destination))
 	}
 	return found
 }
 
 // limits lists what makes a stream forget once it is full. A limit with
-// discard new only refuses, which whoever sends is told; a log must not even
+// discard new only refuses, which the sender is told; a log must not even
 // do that, for it is kept for ever and its limits would stop all agents.
 func limits(want, have jetstream.StreamConfig) (found []string) {
 	queue := want.Retention == jetstream.WorkQueuePolicy

@@ -34,7 +34,7 @@ type stored struct {
 	subject string
 	header  nats.Header
 	data    []byte
-	early   *decoded  // nil: nobody has decoded it ahead
+	early   *decoded  // nil: it was not decoded ahead
 	when    time.Time // it was stored; zero in what a consumer or direct get brought
 }
 

@@ -20,7 +20,7 @@ const (
 	startLimit = 2 * time.Minute
 	// listLimit is how long one that runs may take to list its tools.
 	listLimit = 30 * time.Second
-	// relist is how often tools are listed that no one says have changed.
+	// relist is how often tools are listed that were not reported as changed.
 	relist = time.Minute
 	// leastPause and mostPause are how long a server rests between two attempts. A call that wants
 	// it ends a pause that is longer than the least.

@@ -89,7 +89,7 @@ func Limited(retryAfter string) Answer {
 	return Answer{Status: http.StatusTooManyRequests, Message: "slow down", Header: http.Header{"Retry-After": {retryAfter}}}
 }
 
-// TwoStep is the script of a benchmark: whoever has no tool result as its
+// TwoStep is the script of a benchmark: a request that has no tool result as its
 // newest message is asked to call tool, others get the text "done". It decodes
 // nothing; with Config{Lenient: true, Forget: true} the server costs little.
 func TwoStep(tool, arguments string) Script {

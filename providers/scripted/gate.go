@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Gate holds whoever comes to it until it is released, so that a test can act
+// Gate holds those who come to it until it is released, so that a test can act
 // in the middle of a model call without sleeping. Safe for concurrent use;
 // make one with NewGate.
 type Gate struct {
@@ -26,7 +26,7 @@ func (g *Gate) Reached() <-chan struct{} { return g.reached }
 func (g *Gate) Release() { g.open.Do(func() { close(g.released) }) }
 
 // Wait returns nil once the gate is released, or the cause of ctx's end. A nil
-// gate holds nobody.
+// gate holds none.
 func (g *Gate) Wait(ctx context.Context) error {
 	if g == nil {
 		return nil

@@ -3,7 +3,7 @@
 //
 // # Guarantees
 //
-//   - Calls of one script get its steps in order, one each, whoever makes them.
+//   - Calls of one script get its steps in order, one each, in whatever goroutine they are made.
 //   - What a script says is played whatever the request forces; the script can
 //     look at it with Func.
 //   - A script that has ended fails the call; it never makes up an answer.

@@ -17,7 +17,7 @@ type twoStep struct{ tool, arguments string }
 
 var (
 	benchUsage = messages.Usage{Input: 12, Output: 4}
-	benchText  = messages.TextContent("done") // shared by all answers: nobody may change a response's content
+	benchText  = messages.TextContent("done") // shared by all answers: a response's content must not be changed
 )
 
 func (t twoStep) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {

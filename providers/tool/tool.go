@@ -114,7 +114,7 @@ type Spec struct {
 	// ApproveRepeats wants approval, whatever Approval says, for a call with the
 	// arguments of another one in the same turn. OnUnknown is Pause or Rerun.
 	ApproveRepeats bool `json:"approve_repeats,omitempty"`
-	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
+	// ApprovalTimeout denies a call that was not decided. Zero: the
 	// definition's.
 	ApprovalTimeout time.Duration `json:"approval_timeout,omitempty"`
 }
@@ -238,8 +238,8 @@ func (t *Typed[A]) ApproveRepeats() *Typed[A] {
 	return &c
 }
 
-// ApprovalTimeout is the same tool, whose calls are denied when nobody has
-// decided about them for so long. Zero: the definition's.
+// ApprovalTimeout is the same tool, whose calls are denied when they were not
+// decided for so long. Zero: the definition's.
 func (t *Typed[A]) ApprovalTimeout(d time.Duration) *Typed[A] {
 	c := *t
 	c.spec.ApprovalTimeout = d

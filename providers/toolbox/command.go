@@ -17,7 +17,7 @@ import (
 )
 
 // DefaultMaxOutput is how much a program may write when its tool does not say: as
-// much as a node keeps of a result, if nobody has changed that.
+// much as a node keeps of a result, unless that was changed.
 const DefaultMaxOutput = 64 << 20
 
 // CommandConfig makes a tool of a program.
@@ -71,7 +71,7 @@ type CommandConfig struct {
 	// ApproveRepeats wants approval also for a call with the arguments of another one in
 	// the same turn. OnUnknown is tool.Pause or tool.Rerun.
 	ApproveRepeats bool
-	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
+	// ApprovalTimeout denies a call that was not decided. Zero: the
 	// definition's.
 	ApprovalTimeout time.Duration
 	// KeyField is a field that is added to the arguments of each run, of

@@ -175,7 +175,7 @@ func given(input []byte) (*os.File, error) {
 }
 
 // execute starts the program and returns when it is over and its output read.
-// It does not use the goroutines of os/exec, which would wait for whoever
+// It does not use the goroutines of os/exec, which would wait for what
 // holds the pipes before the group could be killed.
 func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer) error {
 	stdin, err := given(input)
@@ -216,7 +216,7 @@ func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer)
 }
 
 // drainTo hands on what a pipe gives, to its end or until the deadline that execute sets.
-// Whoever stood still until then still gets what the program has left in the pipe.
+// A reader that stood still until then still gets what the program has left in the pipe.
 func drainTo(w io.Writer, pipe *os.File) {
 	if _, err := io.Copy(w, pipe); errors.Is(err, os.ErrDeadlineExceeded) {
 		held(w, pipe)
@@ -273,7 +273,7 @@ func (p *program) withKey(arguments json.RawMessage, key string) (json.RawMessag
 }
 
 // fields are those of the arguments, as they are written. Putting the key among
-// them must change nothing else, whoever reads them: a name that stands there
+// them must change nothing else: a name that stands there
 // twice is refused, also in other upper and lower case.
 func (p *program) fields(arguments json.RawMessage) (map[string]json.RawMessage, error) {
 	fields, seen := make(map[string]json.RawMessage), map[string]string{folded(p.config.KeyField): p.config.KeyField}

@@ -13,7 +13,7 @@
 // root; some results are larger than a frame, some inputs come later, one kind is
 // compacted, and all pass out of memory within a second. Children are deleted
 // while somebody waits for them. Two agents are deleted again and again, and begin
-// anew under the same address with the same ids: nothing of an earlier life may be
+// again under the same address with the same ids: nothing of an earlier life may be
 // read, be stored or come again. The store is encrypted if the seed is even.
 //
 // TestCluster puts the same load, book and proof on a cluster of real processes, nodes
@@ -29,7 +29,7 @@
 // minutes in which the log refused no write of a node that was no owner any more.
 //
 // Pauses have upper bounds, by the times in the log: ten times the second in which agents
-// go on elsewhere, for an agent that has work and waits for nobody, and for all agents
+// go on elsewhere, for an agent that has work and waits for no one outside, and for all agents
 // together. The time is added in which the test itself kept the servers away, held a tool
 // or, in TestChaos, had no node, and once, where a pause meets such a fault, the largest of
 // these: ten times the second in which agents go on after the servers are back, with three

@@ -293,7 +293,7 @@ type KeysRestored struct {
 	Back   int `json:"back"`   // put back
 	There  int `json:"there"`  // there already
 	Other  int `json:"other"`  // the agent has another key by now
-	Unused int `json:"unused"` // the agent is deleted, made anew or not in the store
+	Unused int `json:"unused"` // the agent is deleted, made again or not in the store
 	Failed int `json:"failed"` // could not be decided or opened
 }
 

@@ -146,7 +146,7 @@ func subjectsOf(root string) (messages.Subjects, error) {
 	return messages.Subjects{Root: root}, nil
 }
 
-// check says whether a manifest makes sense, whoever wrote it.
+// check returns what is wrong with a manifest, which anyone may have written.
 func (m *Manifest) check() error {
 	s, err := subjectsOf(m.Root)
 	if err != nil {

@@ -140,7 +140,7 @@ func send(ctx context.Context, nc *nats.Conn, subject string, body []byte, withi
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
-		return nil, fmt.Errorf("nobody answers on %s: JetStream is off or has no leader there, or this user may not publish to it", subject)
+		return nil, fmt.Errorf("there is no answer on %s: JetStream is off or has no leader there, or this user may not publish to it", subject)
 	case err != nil:
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func (v *verifier) over(r io.Reader) error {
 	}
 }
 
-// counter tells of what is read through it.
+// counter counts what is read through it.
 type counter struct {
 	r    io.Reader
 	told func(int)

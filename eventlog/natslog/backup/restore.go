@@ -57,7 +57,7 @@ func Restore(ctx context.Context, file io.ReadSeeker, cfg RestoreConfig) (*Manif
 	}
 	r := &restoring{RestoreConfig: cfg, js: js, subjects: s, names: natslog.NamesOf(s), m: m}
 	if err = denied(ctx, r.insist(ctx, file)); errors.Is(err, ErrLost) {
-		err = fmt.Errorf("%w; no node starts on what is there: restore again with --again, which begins anew", err)
+		err = fmt.Errorf("%w; no node starts on what is there: restore again with --again, which starts over", err)
 	}
 	return m, err
 }
@@ -76,7 +76,7 @@ type restoring struct {
 // and so make a stream after it was removed.
 const lingers = 10 * time.Second
 
-// insist restores, and begins anew as long as an earlier restore that was cut
+// insist restores, and starts over as long as an earlier restore that was cut
 // short may come in between.
 func (r *restoring) insist(ctx context.Context, file io.ReadSeeker) error {
 	every := time.NewTicker(500 * time.Millisecond)
@@ -118,14 +118,14 @@ func (r *restoring) run(ctx context.Context, file *tar.Reader) error {
 	}
 	for i, s := range r.m.Streams {
 		if err := r.stream(ctx, i, s, &parts{tar: file, stream: s.Name, left: s.Parts}); err != nil {
-			return fmt.Errorf("stream %s: %w; the installation is not whole and no node will start on it: restore again with --again, which begins anew", s.Name, err)
+			return fmt.Errorf("stream %s: %w; the installation is not whole and no node will start on it: restore again with --again, which starts over", s.Name, err)
 		}
 	}
 	if err := r.finish(ctx); err != nil {
-		return fmt.Errorf("%w; restore again with --again, which begins anew", err)
+		return fmt.Errorf("%w; restore again with --again, which starts over", err)
 	}
 	if err := natslog.BeginRecords(ctx, r.Conn, r.subjects, r.Replicas, r.m.Taken); err != nil {
-		return fmt.Errorf("record what was put back: %w; restore again with --again, which begins anew", err)
+		return fmt.Errorf("record what was put back: %w; restore again with --again, which starts over", err)
 	}
 	if err := r.js.DeleteStream(ctx, r.names.Restoring()); err != nil {
 		return fmt.Errorf("say that the restore is done, by removing stream %s: %w", r.names.Restoring(), err)
@@ -237,7 +237,7 @@ func (r *restoring) clear(ctx context.Context) error {
 	case err != nil && !errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("look up stream %s: %w", r.names.Restoring(), err)
 	case halved && !r.Again:
-		return errors.New("an earlier restore into this installation was cut short, or is under way elsewhere: if it is not, restore again with --again, which removes what it has left and begins anew")
+		return errors.New("an earlier restore into this installation was cut short, or is under way elsewhere: if it is not, restore again with --again, which removes what it has left and starts over")
 	}
 	if err := r.deserted(ctx); err != nil {
 		return err
@@ -301,7 +301,7 @@ func (r *restoring) standing(ctx context.Context, halved bool) (found []string, 
 		found = append(found, name)
 	}
 	if len(full) > 0 {
-		return nil, fmt.Errorf("%w: %d of its streams are not empty, such as %s: restore to another server or account, or remove these streams if nobody needs them", ErrOccupied, len(full), full[0])
+		return nil, fmt.Errorf("%w: %d of its streams are not empty, such as %s: restore to another server or account, or remove these streams if they are not needed", ErrOccupied, len(full), full[0])
 	}
 	if halved {
 		found = append(found, r.names.Restoring())

@@ -94,7 +94,7 @@ func ClientURLs(all []*Server) string {
 	return strings.Join(urls, ",")
 }
 
-// freeAddresses are addresses of the loopback that nobody listened on just now.
+// freeAddresses are addresses of the loopback that were free just now.
 func freeAddresses(n int) (all []string, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -79,7 +79,7 @@ const (
 	// recovered before.
 	startTime = 10 * time.Second
 	// greetTime is how long a connection within the process may take: the server is
-	// there, and where it is slow so is whoever waits for it.
+	// there, and where it is slow so is what waits for it.
 	greetTime = 10 * time.Second
 	// maxStore is how much may be stored: the disk's end is what counts. By itself
 	// the server takes three quarters of what is free when it starts.
@@ -148,8 +148,8 @@ func (c Config) probe() error {
 // letGo is how long a process that was killed may take to let go of its address.
 const letGo = time.Second
 
-// Free says why nobody can listen on an address, if so. One that is in use is tried
-// for a second: whoever had it may just have been killed.
+// Free returns why an address cannot be listened on, if so. One that is in use is tried
+// for a second: the process that had it may just have been killed.
 func Free(address string) error {
 	return soon(letGo, func() error {
 		l, err := net.Listen("tcp", address)

@@ -42,7 +42,7 @@ type Torn struct {
 // Gap is a range of sequences between two records that are neither stored nor erased nor
 // named by a tombstone, and of which index.db does not tell that they were deleted before
 // it was written. Purges that empty a block and limits leave such gaps, and so does a lost
-// block file: the blocks do not tell which it was. Whoever knows that nothing was deleted
+// block file: the blocks do not tell which it was. A person who knows that nothing was deleted
 // since index.db was written knows that what it lists is lost.
 type Gap struct {
 	Span

@@ -69,6 +69,13 @@ func (c *conn) drop(s *slot) {
 	_ = s.sub.Unsubscribe() // a closed connection has none
 }
 
+// close ends the slots that are kept. No request waits.
+func (c *conn) close() {
+	for len(c.slots) > 0 {
+		c.drop(<-c.slots)
+	}
+}
+
 // next returns the subject of the answer to the next request. What there is of earlier ones, answers
 // that came twice and breaks of the connection, is dropped, to leave room.
 func (s *slot) next() string {

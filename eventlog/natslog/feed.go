@@ -242,3 +242,32 @@ func (f *feed) all(ctx context.Context, give func(*delivery) (more bool), idle f
 		}
 	}
 }
+
+// ReadHeaders gives the headers of the messages of a stream that the config chooses, up to the newest
+// that there is when it is called, or until give fails.
+func ReadHeaders(ctx context.Context, nc *nats.Conn, stream string, cfg jetstream.ConsumerConfig, give func(subject string, header nats.Header, seq uint64) error) error {
+	c, err := newConn(nc)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	info, err := c.info(ctx, stream)
+	if err != nil {
+		return err
+	}
+	cfg.HeadersOnly, cfg.FilterSubject, cfg.InactiveThreshold = true, ">", longExpires
+	f, err := c.feed(ctx, stream, cfg)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if f.pending == 0 {
+		return nil
+	}
+	var failed error
+	err = f.all(ctx, func(m *delivery) bool {
+		failed = give(m.subject, m.header, m.seq)
+		return failed == nil && f.pending > 0 && m.seq < info.State.LastSeq
+	}, nil)
+	return cmp.Or(failed, err)
+}

@@ -439,6 +439,12 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 		tail := grow(t, l, a, eventlog.Position{}, 5)
 		one.noise(messages.Subjects{}.Log(other))
 		tail = grow(t, l, a, tail, 5)
+		forge := func() { // what the library takes for the server's word about a consumer
+			if _, err := one.js.PublishMsg(within(t), &nats.Msg{Subject: messages.Subjects{}.Log(other), Header: nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}}}); err != nil {
+				t.Error(err)
+			}
+		}
+		forge()
 		tombstone := func() {
 			var err error
 			if tail, err = eventlog.Commit(within(t), l, logtest.Entry(t, a, tail, messages.AgentDeleted{})); err != nil {
@@ -454,6 +460,7 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 				return
 			}
 			if purged = true; !ended {
+				forge()
 				tombstone()
 			}
 			if err := errors.Join(l.Purge(within(t), a, tail.Seq), l.RemoveBlobs(within(t), a, eventlog.All)); err != nil {

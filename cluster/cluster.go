@@ -39,6 +39,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/cluster/gateway/metrics"
 	"github.com/reprise-dev/reprise/cluster/inbox"
+	"github.com/reprise-dev/reprise/cluster/integrity"
 	"github.com/reprise-dev/reprise/cluster/ownership"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -172,14 +173,13 @@ type Node struct {
 	log       *encrypted.Log
 	keys      *encrypted.Keys // nil: nothing is encrypted
 	index     *agentsIndex
-	integrity *integrity
+	integrity *integrity.Monitor
 	kinds     *kinds
 	host      *host
 	hub       *gateway.Hub
 	owner     *owner
-	// retention and scrubber are set before the doors open.
+	// retention is set before the doors open.
 	retention *retention
-	scrubber  *scrubber
 	http      *gateway.HTTP // nil: none
 	metrics   *metrics.Metrics
 	memory    *memory.Bound
@@ -229,13 +229,12 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n.kinds = &kinds{self: n.id}
 	n.memory = memory.New(cmp.Or(cfg.PayloadMemory, memory.Default()))
-	n.integrity = newIntegrity(natslog.LogStreams, n.agents, cfg.Logger)
 	defer func() {
 		if err != nil {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openIndex, n.openHost, n.openOwner, n.openGateway, n.join, n.openDoors, n.openControl, n.openRetention, n.openScrub, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openIndex, n.openHost, n.openOwner, n.openGateway, n.join, n.openDoors, n.openControl, n.openRetention, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -258,7 +257,8 @@ func (n *Node) undo() {
 func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
 
 func (n *Node) openLog(ctx context.Context) (err error) {
-	n.streams, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, SetAside: n.setAside(), Doubt: n.integrity.doubt, Logger: n.cfg.Logger})
+	n.integrity = integrity.New(n.server, n.agents, n.cfg.Logger)
+	n.streams, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, SetAside: n.integrity.Unopened(), Doubt: n.integrity.Doubt, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -268,6 +268,15 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 	}
 	n.log = encrypted.New(n.streams.Store(), n.streams, n.keys)
 	return nil
+}
+
+// openIntegrity checks the streams of the log and begins to watch over them.
+func (n *Node) openIntegrity(ctx context.Context) error {
+	err := n.integrity.Open(ctx, integrity.Config{Log: n.streams, Conns: n.conns, Subjects: n.subjects, SyncInterval: n.syncInterval()})
+	if err == nil {
+		n.onClose(func() { n.integrity.Close(n.server != nil && n.connected()) })
+	}
+	return err
 }
 
 // peers returns what endpoints know of the other nodes.
@@ -301,7 +310,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		return actors.NewRuntime(ctx, actors.Config{
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
-			MayAct: func() bool { return n.ownership.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.electionTimeout(), Lease: lateAfter,
+			MayAct: func() bool { return n.ownership.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.integrity.ElectionTimeout(), Lease: lateAfter,
 			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: indexed{n.metrics.Observer(hub), n.index},
 			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
@@ -335,7 +344,7 @@ func (n *Node) openOwner(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, index: n.index, inbox: n.inbox, agents: n.agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); n.hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
+	n.owner = (&owner{may: n.staysPlain, check: n.integrity.Prepare, damaged: n.integrity.Damaged, host: n.host, log: n.log, index: n.index, inbox: n.inbox, agents: n.agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); n.hub.Moved(p); n.integrity.Left(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.ownership = ownership.New(ownership.Config{
 		JetStream: n.js, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Owner: n.owner, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,
@@ -347,10 +356,10 @@ func (n *Node) openOwner(ctx context.Context) (err error) {
 
 // openGateway makes the endpoints. They receive nothing yet.
 func (n *Node) openGateway(context.Context) error {
-	n.retention, n.scrubber = n.newRetention(), n.newScrubber()
+	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Hub: n.hub, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
-		Deliver: n.host.router.deliver, Whole: n.integrity.wholeNow,
+		Deliver: n.host.router.deliver, Whole: n.integrity.WholeNow,
 		Agents:  n.agents,
 		Index:   n.index,
 		Nodes:   n.peers(),
@@ -358,17 +367,19 @@ func (n *Node) openGateway(context.Context) error {
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
-		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(n.log), actors.CheckSnapshots(n.log), n.index.examine(n.log)),
-		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: n.unisolated,
-		}.Find, Scrubbed: n.scrubber.progress, Encrypted: n.Encrypted(),
+		Doctor: integrity.DoctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(n.log), actors.CheckSnapshots(n.log), n.index.examine(n.log)),
+		Store: &gateway.StoreFindings{
+			Unsound: n.streams.Unsound, Lost: n.integrity.Find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest,
+			Locked: n.locked, Copies: n.integrity.FindCopies, Retention: n.retention.find,
+		},
+		Scrubbed: n.integrity.Scrubbed, Encrypted: n.Encrypted(),
 	})
 	return nil
 }
 
 // join becomes a member and takes the partitions that are free.
 func (n *Node) join(ctx context.Context) error {
-	n.integrity.begin(owned{n.owner, n.ownership})
+	n.integrity.Follow(owned{n.owner, n.ownership})
 	if err := natslog.Await(ctx, n.doors, n.cfg.Logger, n.ownership.Join); err != nil {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -120,4 +121,35 @@ func (n *Node) askSync(ctx context.Context) error {
 		n.cfg.Logger.Warn("when the servers force to disk what they acknowledge is unknown", "error", err)
 	}
 	return nil
+}
+
+// syncInterval is how long a server may keep what it acknowledged from the disk. Zero:
+// not at all, or it is not known.
+func (n *Node) syncInterval() time.Duration {
+	if n.server != nil {
+		return n.server.SyncInterval()
+	}
+	every, err := time.ParseDuration(strings.TrimPrefix(n.sync, "every "))
+	if err != nil {
+		return 0
+	}
+	return every
+}
+
+// FewerCopies is the least number of copies that a stream or bucket of the store has, if
+// that is less than what was asked for; else 0. Alone says that the server is in no
+// cluster, and can keep no more.
+func (n *Node) FewerCopies(ctx context.Context) (least int, alone bool, err error) {
+	all, err := n.streams.Copies(ctx)
+	least, alone = n.cfg.Replicas, true
+	for _, c := range all {
+		if c.Err == nil {
+			least = min(least, c.Replicas)
+		}
+		alone = alone && c.Err == nil && !c.Clustered
+	}
+	if least == n.cfg.Replicas {
+		least = 0
+	}
+	return least, alone, err
 }

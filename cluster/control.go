@@ -55,7 +55,7 @@ func (n *Node) answerOrder(msg *nats.Msg, do func(context.Context, client.NodeOr
 // nodes answers what any node can: who is there, and that a loss is accepted.
 func (n *Node) nodes(ctx context.Context, o client.NodeOrder) (answer client.NodeAnswer, err error) {
 	if o.Accept != nil {
-		answer.Accepted, err = n.integrity.accept(ctx, *o.Accept)
+		answer.Accepted, err = n.integrity.Accept(ctx, *o.Accept)
 		return answer, err
 	}
 	for _, m := range n.ownership.List() {

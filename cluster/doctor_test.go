@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/cluster/integrity"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -170,7 +171,7 @@ func TestDoctorOfKeys(t *testing.T) { // A108, A29
 	conn, err := natslog.Connect(w.url, unhurried)
 	w.ok(err)
 	defer conn.Close()
-	d, err := cluster.Doctor(w.ctx, conn, "", 1, w.log.Logger())
+	d, err := integrity.Doctor(w.ctx, conn, "", 1, w.log.Logger())
 	w.ok(err)
 	agents := make(map[string]int)
 	for shard := range d.Shards() {
@@ -219,7 +220,7 @@ func TestDoctorAlone(t *testing.T) {
 	nc, err := natslog.Connect(w.url, unhurried)
 	w.ok(err)
 	t.Cleanup(nc.Close)
-	d, err := cluster.Doctor(w.ctx, nc, "", 1, nil)
+	d, err := integrity.Doctor(w.ctx, nc, "", 1, nil)
 	w.ok(err)
 	var sum doctor.Counts
 	for shard := range d.Shards() {

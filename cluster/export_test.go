@@ -22,13 +22,9 @@ func (n *Node) Indexed(context.Context) bool { return n.index.behind() == 0 }
 
 // CheckAll checks all streams of the log.
 func (n *Node) CheckAll(ctx context.Context) {
-	n.integrity.checkEach(ctx, func(*shardState) bool { return true })
+	n.integrity.CheckAll(ctx)
 }
 
 // ScrubAt reads the streams of the log through that are due at a time, as the node does
 // now and then by its clock.
-func (n *Node) ScrubAt(ctx context.Context, now time.Time) {
-	s := n.newScrubber()
-	s.now = func() time.Time { return now }
-	s.round(ctx)
-}
+func (n *Node) ScrubAt(ctx context.Context, now time.Time) { n.integrity.Scrub(ctx, now) }

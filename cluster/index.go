@@ -387,7 +387,7 @@ func (n *Node) openIndex(context.Context) error {
 
 func (n *Node) keepIndex(path string) error {
 	n.index = newAgentsIndex(n.log, path, n.cfg.Logger)
-	n.index.streams = n.integrity
+	n.index.streams = evidence{n.integrity}
 	n.index.begin()
 	n.onClose(n.index.close)
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/inbox"
+	"github.com/reprise-dev/reprise/cluster/ownership"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -21,13 +22,17 @@ import (
 // those that owe work, wakes those whose timer is due, and pulls its inputs. It implements ownership.Owner.
 type owner struct {
 	// may says why this node must not take a partition; nil: it may.
-	may       func(context.Context) error
-	integrity *integrity
-	host      *host
-	log       heads
-	index     *agentsIndex
-	inbox     *inbox.Inbox
-	agents    *projections.Agents
+	may func(context.Context) error
+	// check returns why a partition must not be taken as its stream is; nil: it may.
+	check func(context.Context, messages.Partition) error
+	// damaged returns what the agents of a partition answer whose log has lost messages; nil: it
+	// has not.
+	damaged func(messages.Partition) *messages.Error
+	host    *host
+	log     heads
+	index   *agentsIndex
+	inbox   *inbox.Inbox
+	agents  *projections.Agents
 	// came is called when a partition is ours, left when it is ours no more.
 	came   func(messages.Partition)
 	left   func(messages.Partition)
@@ -72,7 +77,7 @@ func (o *owner) Prepare(ctx context.Context, p messages.Partition) (_ messages.E
 			o.forget(p)
 		}
 	}()
-	if err := o.integrity.prepare(ctx, p); err != nil {
+	if err := o.check(ctx, p); err != nil {
 		return 0, err
 	}
 	highest, err := o.heads(ctx, p)
@@ -188,7 +193,7 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 	w := &o.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if why := o.integrity.damaged(p); why != nil {
+	if why := o.damaged(p); why != nil {
 		if err := o.host.openDamaged(p, epoch, why); err != nil {
 			return err
 		}
@@ -338,14 +343,23 @@ func (o *owner) Drain(ctx context.Context, p messages.Partition) (quiet bool) {
 	return o.host.drain(ctx, p)
 }
 
-// owns reports whether a partition is this node's, and whether it refuses commands
+// Owns reports whether a partition is this node's, and whether it refuses commands
 // there because its log has lost messages.
-func (o *owner) owns(p messages.Partition) (owned, damaged bool) {
+func (o *owner) Owns(p messages.Partition) (owned, damaged bool) {
 	w := &o.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.epoch != 0, w.damaged
 }
+
+// owned are the partitions that an owner has by its leases.
+type owned struct {
+	*owner
+	ownership *ownership.Ownership
+}
+
+// GiveUp gives a partition up, to be taken again.
+func (o owned) GiveUp(p messages.Partition) { o.ownership.GiveUp(p) }
 
 // Stay ends a drain: the partition is not given up after all.
 func (o *owner) Stay(p messages.Partition) { o.host.cancelDrain(p) }

@@ -37,9 +37,8 @@ func TestPrepareGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := long{read: new(atomic.Int32)}
 		agents := new(projections.Agents)
-		g := newIntegrity(1, agents, quiet)
-		g.shards[0].checked = time.Now().Add(time.Hour)
-		o := (&owner{integrity: g, log: log, index: newAgentsIndex(nil, "", quiet), agents: agents, logger: quiet}).begin()
+		whole := func(context.Context, messages.Partition) error { return nil }
+		o := (&owner{check: whole, log: log, index: newAgentsIndex(nil, "", quiet), agents: agents, logger: quiet}).begin()
 		defer o.close()
 		refused := errors.New("not here")
 		o.may = func(context.Context) error { return refused }

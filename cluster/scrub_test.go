@@ -195,7 +195,7 @@ func (w *world) wantDamaged(c *client.Client, a messages.AgentID, at messages.Ev
 }
 
 // scrubbed is how far the log was read through, as doctor says.
-func (w *world) scrubbed(c *client.Client) (said *gateway.Scrubbed) {
+func (w *world) scrubbed(c *client.Client) (said *doctor.Scrubbed) {
 	w.t.Helper()
 	for line, err := range c.QueryStore(w.ctx, messages.Query{View: "doctor"}) {
 		w.ok(err)

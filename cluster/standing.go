@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -73,15 +72,8 @@ func (n *Node) unready() (why []gateway.Reason) {
 	if !n.ownership.Trusted() {
 		add("membership", "the node does not know whether it is still a member, and acts for nobody until it does")
 	}
-	for _, loss := range n.integrity.losses() {
-		text := loss.Error()
-		if n.integrity.notOpened(loss.Stream) != nil { // without the place, which may name an agent: no login guards this
-			text = fmt.Sprintf("stream %s: its files are damaged, so it is not opened", loss.Stream)
-		}
-		add("damage", "%s; its agents answer that they are damaged, see `reprise doctor`", text)
-	}
-	if all := n.integrity.suspects(); len(all) > 0 {
-		add("damage", "streams seem to have lost messages, and have no owner until that is certain: %s", strings.Join(all, ", "))
+	for _, text := range n.integrity.Reasons() {
+		add("damage", "%s", text)
 	}
 	if n.unowned() {
 		add("store", "nobody owns any partition: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams anew, empty")
@@ -136,7 +128,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	s.Streams, s.Prompts = n.gateway.Load()
 	s.AskedAfar, s.AskedAgain = n.host.router.routed.Load(), n.host.router.repeated.Load()
 	s.IndexBehind = n.index.behind()
-	s.ScrubBehind = n.scrubber.behind.Load()
+	s.ScrubBehind = n.integrity.ScrubBehind()
 	for _, in := range n.inbox.Stats() {
 		s.Applied, s.Repeated, s.DeadLetters, s.Lost = s.Applied+in.Applied, s.Repeated+in.Again, s.DeadLetters+in.DeadLetters, s.Lost+in.Lost
 		epoch := n.owner.epoch(in.Partition)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -27,14 +26,7 @@ type Examined struct {
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// Scrubbed says how far the log was read through in the background. Nil: it is not
 	// in this line.
-	Scrubbed *Scrubbed `json:"scrubbed,omitempty"`
-}
-
-// Scrubbed is how far the streams of the log were read through in the background.
-type Scrubbed struct {
-	Detail string `json:"detail"`
-	// Whole reports whether each of them was read to its end at least once.
-	Whole bool `json:"whole"`
+	Scrubbed *doctor.Scrubbed `json:"scrubbed,omitempty"`
 }
 
 // queryStore answers a view of the whole store.
@@ -85,7 +77,7 @@ func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	}
 	defer func() { <-g.examining }()
 	if shard == 1 && g.Store != nil {
-		for _, f := range g.Store(g.ctx) {
+		for _, f := range g.storeFindings(g.ctx) {
 			e.finding(f)
 		}
 		if g.Scrubbed != nil {
@@ -184,7 +176,7 @@ func (e *examiner) finding(f doctor.Finding) {
 }
 
 // scrubbed notes how far the log was read through in the background.
-func (e *examiner) scrubbed(s *Scrubbed) {
+func (e *examiner) scrubbed(s *doctor.Scrubbed) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.at.Scrubbed = s
@@ -209,70 +201,4 @@ func (e *examiner) end(c doctor.Counts, encrypted *bool) {
 	e.stop()
 	e.at.Type, e.at.Counts, e.at.Encrypted = "examined", &c, encrypted
 	e.p.line(1, e.at)
-}
-
-// StoreFindings look at what the whole store stands on: streams that cannot be
-// trusted or written to, partitions that nobody owns, inputs that wait for long, and
-// agents that are kept for longer than they should be.
-type StoreFindings struct {
-	Unsound func(context.Context) []error
-	// Unwritable are streams that take nothing more until their server is started again.
-	Unwritable func(context.Context) []error
-	Oldest     func(context.Context) (since time.Time, waiting uint64, err error)
-	OwnerOf    func(messages.Partition) string
-	// Lost gives findings of its own, about streams of the log that have lost messages.
-	Lost func() []doctor.Finding
-	// Unread gives findings of its own, about messages of the log that cannot be read.
-	Unread func(context.Context) []doctor.Finding
-	// Locked says that agents are encrypted and their keys are missing.
-	Locked func(context.Context) error
-	// Copies gives findings of its own, about streams of which copies are missing.
-	Copies func(context.Context) []doctor.Finding
-	// Tenants tells of tenants that are not isolated. Nil: it is not looked at.
-	Tenants func(context.Context) []doctor.Finding
-	// Failing returns findings about agents whose turns fail.
-	Failing func() []doctor.Finding
-	// Retention gives findings of its own.
-	Retention func(context.Context) []doctor.Finding
-}
-
-// stuck is how long an input may wait in the queue before it is told.
-const stuck = time.Minute
-
-// Find gives what is wrong.
-func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
-	add := func(status, remedy, format string, args ...any) {
-		found = append(found, doctor.Finding{Check: "store", Status: status, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
-	}
-	found = append(append(found, s.Lost()...), s.Unread(ctx)...)
-	for _, err := range s.Unsound(ctx) {
-		add(doctor.Fail, "", "%v", err)
-	}
-	for _, err := range s.Unwritable(ctx) {
-		add(doctor.Fail, "make room on its disk: a node then starts its own embedded server again; another NATS server must be started again by hand. Nothing that was acknowledged is lost", "%v", err)
-	}
-	if err := s.Locked(ctx); err != nil {
-		add(doctor.Fail, "put the keys back from a copy with `reprise restore --keys`; nodes go on with those that they have in memory until they stop", "%v", err)
-	}
-	free := 0
-	for p := range messages.Partitions {
-		if s.OwnerOf(messages.Partition(p)) == "" {
-			free++
-		}
-	}
-	if free > 0 {
-		add(doctor.Warn, "a moment after a node has died this is usual; if it lasts, look at the nodes' logs", "nobody owns %d of %d partitions: their agents do not work", free, messages.Partitions)
-	}
-	switch since, waiting, err := s.Oldest(ctx); {
-	case err != nil:
-		add(doctor.Fail, "", "%v", err)
-	case waiting > 0 && time.Since(since) > stuck:
-		add(doctor.Warn, "see that a node serves their kinds, and that their agents are sound", "%d inputs and commands wait, the oldest since %s", waiting, since.UTC().Format(time.DateTime))
-	}
-	found = append(found, s.Copies(ctx)...)
-	if s.Tenants != nil {
-		found = append(found, s.Tenants(ctx)...)
-	}
-	found = append(found, s.Failing()...)
-	return append(found, s.Retention(ctx)...)
 }

@@ -76,11 +76,11 @@ type Config struct {
 	PromptDecides func(kind, tool string) bool
 	// Doctor examines the log. Nil: the view doctor is refused.
 	Doctor *doctor.Doctor
-	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
-	Store func(context.Context) []doctor.Finding
+	// Store looks at what all agents depend on. Nil: the view doctor looks at agents alone.
+	Store *StoreFindings
 	// Scrubbed says how far the log was read through in the background. Nil: it is not
 	// told.
-	Scrubbed func(context.Context) *Scrubbed
+	Scrubbed func(context.Context) *doctor.Scrubbed
 	// Encrypted reports that the data of agents is encrypted where it is stored.
 	Encrypted bool
 	// DeadLetters is the name of the stream of dead letters, Inbox that of the

@@ -36,6 +36,13 @@ type Finding struct {
 	Repaired bool `json:"repaired,omitempty"`
 }
 
+// Scrubbed is how far the streams of the log were read through in the background.
+type Scrubbed struct {
+	Detail string `json:"detail"`
+	// Whole reports whether each of them was read to its end at least once.
+	Whole bool `json:"whole"`
+}
+
 // Counts are how much was examined and found.
 type Counts struct {
 	Agents   int `json:"agents"`

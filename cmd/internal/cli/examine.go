@@ -28,7 +28,7 @@ type examination struct {
 	// encrypted reports whether what is stored is encrypted; nil: unknown.
 	encrypted *bool
 	// scrubbed is how far the log was read through in the background; nil: unknown.
-	scrubbed *gateway.Scrubbed
+	scrubbed *doctor.Scrubbed
 }
 
 func (a *app) examination() *examination { return &examination{app: a, line: a.progress()} }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/integrity"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 )
@@ -245,7 +245,7 @@ func (r *restoring) run(ctx context.Context) error {
 	if err != nil || !r.check {
 		return err
 	}
-	d, err := cluster.Doctor(ctx, r.cfg.Conn, r.cfg.Root, r.cfg.Replicas, r.app.logger(slog.LevelError))
+	d, err := integrity.Doctor(ctx, r.cfg.Conn, r.cfg.Root, r.cfg.Replicas, r.app.logger(slog.LevelError))
 	if err != nil {
 		return fmt.Errorf("open what was restored: %w", err)
 	}

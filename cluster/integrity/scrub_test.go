@@ -1,4 +1,4 @@
-package cluster
+package integrity
 
 import (
 	"context"
@@ -15,19 +15,20 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// scrubberOn is the scrubber of a node of its own, which owns the partitions that mine
-// reports. It reads one message at a time.
-func scrubberOn(w *embeddedtest.World, mine func(messages.Partition) bool, now func() time.Time) *scrubber {
-	g := newIntegrity(natslog.LogStreams, &projections.Agents{}, quiet)
+// scrubberOn returns the scrubber of a node that owns some partitions. It reads one message at a
+// time.
+func scrubberOn(w *embeddedtest.World, owned Partitions) *scrubber {
+	g := New(nil, &projections.Agents{}, quiet)
 	var err error
 	g.log, err = natslog.Open(w.Ctx, natslog.Config{Conns: []*nats.Conn{w.Connect()}, Logger: quiet})
 	w.OK(err)
-	g.checkEach(w.Ctx, func(*shardState) bool { return true })
-	return &scrubber{log: g.log, integrity: g, logger: quiet, now: now, owns: mine, limits: natslog.ScrubLimits{Bytes: 1}}
+	g.CheckAll(w.Ctx)
+	g.Follow(owned)
+	g.scrubber.limits = natslog.ScrubLimits{Bytes: 1}
+	return g.scrubber
 }
 
 // TestScrubMoves has another node continue where one stopped that has lost its partition,
@@ -35,12 +36,8 @@ func scrubberOn(w *embeddedtest.World, mine func(messages.Partition) bool, now f
 func TestScrubMoves(t *testing.T) {
 	w := embeddedtest.New(t)
 	now := time.Now()
-	var owner int
-	owned := func(node int) func(messages.Partition) bool {
-		return func(p messages.Partition) bool { return owner == node && p == 8 }
-	}
-	clock := func() time.Time { return now }
-	one, two := scrubberOn(w, owned(1), clock), scrubberOn(w, owned(2), clock)
+	var ofOne, ofTwo leased
+	one, two := scrubberOn(w, &ofOne), scrubberOn(w, &ofTwo)
 	a, tail := agentOf(2), eventlog.Position{}
 	write := func() {
 		var err error
@@ -60,16 +57,16 @@ func TestScrubMoves(t *testing.T) {
 		}
 	}
 
-	one.round(w.Ctx)
+	one.round(w.Ctx, now)
 	says(two, false, "16 of 16 streams of the log were not read to their end yet")
-	owner = 1
-	if again, err := one.step(w.Ctx, 2); !again || err != nil || one.behind.Load() != 2 {
+	ofOne.owned[8] = true
+	if again, err := one.step(w.Ctx, 2, now); !again || err != nil || one.behind.Load() != 2 {
 		t.Errorf("there is more: %v, %v; %d are left", again, err, one.behind.Load())
 	}
-	owner = 2
-	one.round(w.Ctx)
+	ofOne.owned[8], ofTwo.owned[8] = false, true
+	one.round(w.Ctx, now)
 	says(two, false, "REPRISE_LOG_2 is read to sequence 1 of 3; 16 of 16")
-	two.round(w.Ctx)
+	two.round(w.Ctx, now)
 	says(one, false, "15 of 16")
 	if at, err := one.log.Scrubbed(w.Ctx, 2); err != nil || at.After != 3 || !at.Begun.IsZero() || two.behind.Load() != 0 {
 		t.Errorf("%+v, %v", at, err)
@@ -77,20 +74,22 @@ func TestScrubMoves(t *testing.T) {
 
 	write()
 	now = now.Add(scrubAgain / 2)
-	two.round(w.Ctx)
+	two.round(w.Ctx, now)
 	if at, err := two.log.Scrubbed(w.Ctx, 2); err != nil || at.Last != 3 {
 		t.Errorf("read again too early: %+v, %v", at, err)
 	}
 	now = now.Add(scrubAgain)
-	two.integrity.doubt(2)
-	two.round(w.Ctx)
+	two.Doubt(2)
+	two.round(w.Ctx, now)
 	if at, err := two.log.Scrubbed(w.Ctx, 2); err != nil || at.Last != 3 {
 		t.Errorf("a stream in doubt is read: %+v, %v", at, err)
 	}
-	w.OK(two.integrity.check(w.Ctx, 2))
+	w.OK(two.check(w.Ctx, 2))
 	ctx, cancel := context.WithCancel(w.Ctx)
 	var running sync.WaitGroup
-	running.Go(func() { two.run(ctx, time.Millisecond) })
+	look := make(chan time.Time, 1)
+	look <- now
+	running.Go(func() { two.run(ctx, look) })
 	w.Eventually("it is read again by itself", func() bool {
 		at, err := one.log.Scrubbed(w.Ctx, 2)
 		return err == nil && at.Last == 4 && at.Begun.IsZero()
@@ -98,8 +97,10 @@ func TestScrubMoves(t *testing.T) {
 	cancel()
 	running.Wait()
 
-	two.owns = func(messages.Partition) bool { return true }
-	two.round(w.Ctx)
+	for p := range ofTwo.owned {
+		ofTwo.owned[p] = true
+	}
+	two.round(w.Ctx, now)
 	says(one, true, "each stream of the log was last read to its end on 20")
 }
 
@@ -123,11 +124,13 @@ func TestUnreadableHasAPlace(t *testing.T) {
 // TestScrubReadsNothingBroken leaves a stream alone whose file the server would cut.
 func TestScrubReadsNothingBroken(t *testing.T) { // A29
 	w := embeddedtest.New(t)
-	s := scrubberOn(w, func(p messages.Partition) bool { return p == 8 }, time.Now)
+	mine := &leased{}
+	mine.owned[8] = true
+	s := scrubberOn(w, mine)
 	broken := []string{"3.blk"}
 	s.broken = func(context.Context, string) ([]string, error) { return broken, nil }
 	read := func() bool {
-		s.round(w.Ctx)
+		s.round(w.Ctx, time.Now())
 		at, err := s.log.Scrubbed(w.Ctx, 2)
 		w.OK(err)
 		return !at.Whole.IsZero()

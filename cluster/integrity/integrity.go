@@ -1,4 +1,15 @@
-package cluster
+// Package integrity watches over the streams of the log: it records how far they go,
+// compares them with what is on record, reads them through in the background, and finds
+// what is wrong with them.
+//
+// # Guarantees
+//
+//   - A stream that has less than is on record is checked again before its partitions are
+//     owned. A loss that is confirmed has its agents answer that they are damaged; nothing
+//     is written to it until a person accepts the loss.
+//   - What a server may lose with its power is never called a loss.
+//   - Reading through stops no agent, and reads no file that the server would cut.
+package integrity
 
 import (
 	"context"
@@ -11,7 +22,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/reprise-dev/reprise/cluster/ownership"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
@@ -36,49 +46,51 @@ const (
 	checkLimit, marksAtOnce = 5 * time.Second, 8
 )
 
-// integrity compares the streams of the log with what is on record of them, and
-// records how far they go. It implements actors.Evidence. Safe for concurrent use.
-type integrity struct {
-	log    *natslog.Log
+// Config names what a Monitor watches over.
+type Config struct {
+	Log *natslog.Log
+	// Conns are the connections that Log writes to.
+	Conns    []*nats.Conn
+	Subjects messages.Subjects
+	// SyncInterval is how long a server may keep what it acknowledged from the disk. Zero:
+	// not at all, or it is not known.
+	SyncInterval time.Duration
+}
+
+// Monitor compares the streams of the log with what is on record of them, and records how
+// far they go. It implements actors.Evidence. Safe for concurrent use.
+type Monitor struct {
+	server *embedded.Server // nil: the node has none of its own
 	agents *projections.Agents
 	logger *slog.Logger
-	// unopened are the streams that this node's own server was not given, because their
-	// files are damaged. Nil: there is no such server.
-	unopened func() []embedded.Examined
-	// owner is nil until the node has joined.
-	owner partitions
+	log    *natslog.Log
 	// lag is how long ago a frame must have been stored to be recorded: what the
 	// servers may lose with their power is no damage. Zero: it is on disk at once.
-	lag    time.Duration
-	copies bool
+	lag time.Duration
 	// recheck has run check what is in doubt.
 	recheck chan struct{}
 	// checking is held, one for each stream, while it is checked.
 	checking []sync.Mutex
+	scrubber *scrubber
+	stop     func()
 
 	mu sync.Mutex
+	// partitions is nil until Follow.
+	partitions Partitions
 	// indexed reports that what the agents index knows of the streams is taken in.
 	indexed bool
 	shards  []shardState
 	samples []sample // of the positions, oldest first
 }
 
-// partitions are those that this node owns.
-type partitions interface {
-	// owns reports whether a partition is this node's, and whether it refuses commands
+// Partitions are those that this node owns.
+type Partitions interface {
+	// Owns reports whether a partition is this node's, and whether it refuses commands
 	// there.
-	owns(p messages.Partition) (owned, damaged bool)
-	// giveUp gives a partition up, to be taken again as its stream is then.
-	giveUp(p messages.Partition)
+	Owns(p messages.Partition) (owned, damaged bool)
+	// GiveUp gives a partition up, to be taken again as its stream is then.
+	GiveUp(p messages.Partition)
 }
-
-// owned are the partitions that an owner has by its leases.
-type owned struct {
-	*owner
-	ownership *ownership.Ownership
-}
-
-func (o owned) giveUp(p messages.Partition) { o.ownership.GiveUp(p) }
 
 // shardState is what is known of one stream.
 type shardState struct {
@@ -91,27 +103,71 @@ type shardState struct {
 	loss      *natslog.LossError // confirmed; nil: none
 }
 
-func newIntegrity(shards int, agents *projections.Agents, logger *slog.Logger) *integrity {
-	return &integrity{agents: agents, logger: logger, recheck: make(chan struct{}, 1), checking: make([]sync.Mutex, shards), shards: make([]shardState, shards)}
+// New returns a Monitor that checks nothing until it is opened. server is the node's own; nil:
+// it has none.
+func New(server *embedded.Server, agents *projections.Agents, logger *slog.Logger) *Monitor {
+	g := &Monitor{
+		server: server, agents: agents, logger: logger, recheck: make(chan struct{}, 1),
+		checking: make([]sync.Mutex, natslog.LogStreams), shards: make([]shardState, natslog.LogStreams),
+	}
+	g.scrubber = &scrubber{Monitor: g, limits: natslog.ScrubLimits{Bytes: scrubStep, Rate: scrubRate}}
+	if server != nil {
+		g.scrubber.broken = server.Broken
+	}
+	return g
+}
+
+// Open checks all streams, and begins to watch over them. cfg.log reports its doubts to Doubt.
+func (g *Monitor) Open(ctx context.Context, cfg Config) error {
+	g.mu.Lock() // it may be in doubt already
+	g.log, g.lag = cfg.Log, 2*cfg.SyncInterval
+	g.mu.Unlock()
+	if g.server != nil {
+		if err := g.recordQuarantined(ctx, cfg.Subjects); err != nil {
+			return err
+		}
+	}
+	g.CheckAll(ctx)
+	running, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { g.run(running) })
+	wg.Go(func() { g.record(running) })
+	wg.Go(func() { g.scrubber.run(running, time.Tick(scrubLook)) })
+	for _, nc := range cfg.Conns {
+		changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
+		wg.Go(func() { g.watch(running, nc, changed) })
+	}
+	g.stop = func() {
+		cancel()
+		wg.Wait()
+	}
+	return nil
+}
+
+// Close stops that, and records how far the streams are. stopped reports whether the node's own
+// server can be stopped in order after it, which forces to disk what it has.
+func (g *Monitor) Close(stopped bool) {
+	g.stop()
+	if stopped {
+		g.lag = 0
+	}
+	g.markAll(context.Background(), g.onDisk(g.sample(time.Now())))
 }
 
 // run checks until ctx ends.
-func (g *integrity) run(ctx context.Context) {
-	again := time.NewTicker(markEvery)
-	defer again.Stop()
+func (g *Monitor) run(ctx context.Context) {
 	all := checkEvery
-	if g.copies {
+	if g.log.Replicas() > 1 {
 		all = checkCopies
 	}
-	check := time.NewTicker(all)
-	defer check.Stop()
+	again, check := time.Tick(markEvery), time.Tick(all)
 	for {
 		select {
-		case <-again.C:
+		case <-again:
 			g.align()
 			g.checkEach(ctx, func(s *shardState) bool { return s.relied() != nil })
-		case <-check.C:
-			g.checkEach(ctx, func(*shardState) bool { return true })
+		case <-check:
+			g.CheckAll(ctx)
 		case <-g.recheck:
 			g.checkEach(ctx, (*shardState).doubted)
 		case <-ctx.Done():
@@ -122,7 +178,7 @@ func (g *integrity) run(ctx context.Context) {
 
 // watch has every stream checked after a connection was lost, until ctx ends. changed
 // receives its status.
-func (g *integrity) watch(ctx context.Context, nc *nats.Conn, changed chan nats.Status) {
+func (g *Monitor) watch(ctx context.Context, nc *nats.Conn, changed chan nats.Status) {
 	defer nc.RemoveStatusListener(changed)
 	for {
 		select {
@@ -141,7 +197,7 @@ func (g *integrity) watch(ctx context.Context, nc *nats.Conn, changed chan nats.
 	}
 }
 
-func (g *integrity) doubtAll() {
+func (g *Monitor) doubtAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for shard := range g.shards {
@@ -149,8 +205,8 @@ func (g *integrity) doubtAll() {
 	}
 }
 
-// doubt has a stream checked before it is relied on again.
-func (g *integrity) doubt(shard int) {
+// Doubt has a stream checked before it is relied on again.
+func (g *Monitor) Doubt(shard int) {
 	g.mu.Lock()
 	g.raise(shard)
 	g.mu.Unlock()
@@ -158,22 +214,27 @@ func (g *integrity) doubt(shard int) {
 }
 
 // raise notes a doubt, and has nothing appended until it is settled. g.mu is held.
-func (g *integrity) raise(shard int) {
+func (g *Monitor) raise(shard int) {
 	g.shards[shard].doubts++
 	if g.log != nil {
 		g.log.Hold(shard, true)
 	}
 }
 
-func (g *integrity) checkSoon() {
+func (g *Monitor) checkSoon() {
 	select {
 	case g.recheck <- struct{}{}:
 	default:
 	}
 }
 
+// CheckAll checks all streams.
+func (g *Monitor) CheckAll(ctx context.Context) {
+	g.checkEach(ctx, func(*shardState) bool { return true })
+}
+
 // checkEach checks the streams of which which reports true, all at once.
-func (g *integrity) checkEach(ctx context.Context, which func(*shardState) bool) {
+func (g *Monitor) checkEach(ctx context.Context, which func(*shardState) bool) {
 	var checks sync.WaitGroup
 	g.mu.Lock()
 	for shard := range g.shards {
@@ -187,14 +248,14 @@ func (g *integrity) checkEach(ctx context.Context, which func(*shardState) bool)
 
 // check checks a stream and returns why its partitions must not be owned now. A loss
 // that is confirmed is no reason: their agents answer that they are damaged.
-func (g *integrity) check(ctx context.Context, shard int) error {
+func (g *Monitor) check(ctx context.Context, shard int) error {
 	g.checking[shard].Lock()
 	defer g.checking[shard].Unlock()
 	return g.checkNow(ctx, shard)
 }
 
 // checkNow is check. g.checking of the stream is held.
-func (g *integrity) checkNow(ctx context.Context, shard int) error {
+func (g *Monitor) checkNow(ctx context.Context, shard int) error {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	g.mu.Lock()
@@ -223,7 +284,7 @@ func (g *integrity) checkNow(ctx context.Context, shard int) error {
 }
 
 // assess takes in what a check has found that began when there were so many doubts.
-func (g *integrity) assess(shard int, loss *natslog.LossError, doubts uint64, now time.Time) error {
+func (g *Monitor) assess(shard int, loss *natslog.LossError, doubts uint64, now time.Time) error {
 	g.mu.Lock()
 	s := &g.shards[shard]
 	was := *s
@@ -258,9 +319,9 @@ func (g *integrity) assess(shard int, loss *natslog.LossError, doubts uint64, no
 	return nil
 }
 
-// prepare returns why a partition must not be taken now; it checks its stream if that
+// Prepare returns why a partition must not be taken now; it checks its stream if that
 // was not just done.
-func (g *integrity) prepare(ctx context.Context, p messages.Partition) error {
+func (g *Monitor) Prepare(ctx context.Context, p messages.Partition) error {
 	shard := natslog.Shard(p)
 	g.checking[shard].Lock()
 	defer g.checking[shard].Unlock()
@@ -278,65 +339,32 @@ func (s *shardState) doubted() bool { return s.doubts > s.settled }
 
 var errChecked = errors.New("it is being checked for losses")
 
-// begin has the partitions of this node follow what is known of their streams.
-func (g *integrity) begin(owner partitions) {
+// Follow has the partitions of this node follow what is known of their streams.
+func (g *Monitor) Follow(owned Partitions) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.owner = owner
+	g.partitions = owned
 }
 
 // align gives up partitions that are not owned as their streams are.
-func (g *integrity) align() {
+func (g *Monitor) align() {
 	g.mu.Lock()
-	owner, shards := g.owner, slices.Clone(g.shards)
+	partitions, shards := g.partitions, slices.Clone(g.shards)
 	g.mu.Unlock()
-	if owner == nil {
+	if partitions == nil {
 		return
 	}
 	for p := range messages.Partition(messages.Partitions) {
 		s := shards[natslog.Shard(p)]
-		if owned, damaged := owner.owns(p); owned && (!s.suspected.IsZero() || damaged != (s.loss != nil)) {
-			owner.giveUp(p)
+		if owned, damaged := partitions.Owns(p); owned && (!s.suspected.IsZero() || damaged != (s.loss != nil)) {
+			partitions.GiveUp(p)
 		}
 	}
 }
 
-// openIntegrity checks all streams and begins to watch over them.
-func (n *Node) openIntegrity(ctx context.Context) error {
-	g := n.integrity
-	g.log, g.copies = n.streams, n.cfg.Replicas > 1
-	if interval := n.syncInterval(); interval > 0 {
-		g.lag = 2 * interval
-	}
-	if n.server != nil {
-		g.unopened = n.server.Damaged
-		if err := n.recordQuarantined(ctx); err != nil {
-			return err
-		}
-	}
-	g.checkEach(ctx, func(*shardState) bool { return true })
-	running, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { g.run(running) })
-	wg.Go(func() { g.record(running) })
-	for _, nc := range n.conns {
-		changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
-		wg.Go(func() { g.watch(running, nc, changed) })
-	}
-	n.onClose(func() {
-		cancel()
-		wg.Wait()
-		if n.server != nil && n.connected() { // it forces to disk what it has when it is stopped
-			g.lag = 0
-		}
-		g.markAll(context.Background(), g.onDisk(g.sample(time.Now())))
-	})
-	return nil
-}
-
-// electionTimeout is how long a deposed leader of the log's streams may answer.
-func (n *Node) electionTimeout() time.Duration {
-	if n.cfg.Replicas > 1 {
+// ElectionTimeout returns how long a deposed leader of the log's streams may answer.
+func (g *Monitor) ElectionTimeout() time.Duration {
+	if g.log.Replicas() > 1 {
 		return deposed
 	}
 	return 0

@@ -1,4 +1,4 @@
-package cluster
+package integrity
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 )
 
-// findCopies tells of streams that have no leader, whose copies are behind, or that
+// FindCopies returns doctor's findings about streams that have no leader, whose copies are behind, or that
 // have fewer copies than others.
-func (n *Node) findCopies(ctx context.Context) (found []doctor.Finding) {
-	all, err := n.streams.Copies(ctx)
+func (g *Monitor) FindCopies(ctx context.Context) (found []doctor.Finding) {
+	all, err := g.log.Copies(ctx)
 	if err != nil {
 		return []doctor.Finding{{Check: "store", Status: doctor.Fail, Detail: err.Error()}}
 	}
@@ -46,22 +46,4 @@ func judged(all []natslog.Copies) (found []doctor.Finding) {
 		add(doctor.Warn, fmt.Sprintf("run `reprise store scale --replicas %d`", most), "streams have different numbers of copies, up to %d: %s", most, strings.Join(fewer, ", "))
 	}
 	return found
-}
-
-// FewerCopies is the least number of copies that a stream or bucket of the store has, if
-// that is less than what was asked for; else 0. Alone says that the server is in no
-// cluster, and can keep no more.
-func (n *Node) FewerCopies(ctx context.Context) (least int, alone bool, err error) {
-	all, err := n.streams.Copies(ctx)
-	least, alone = n.cfg.Replicas, true
-	for _, c := range all {
-		if c.Err == nil {
-			least = min(least, c.Replicas)
-		}
-		alone = alone && c.Err == nil && !c.Clustered
-	}
-	if least == n.cfg.Replicas {
-		least = 0
-	}
-	return least, alone, err
 }

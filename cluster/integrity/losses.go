@@ -1,10 +1,11 @@
-package cluster
+package integrity
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -16,7 +17,7 @@ import (
 )
 
 // remedy is what to do about a loss.
-func (g *integrity) remedy(stream string) string {
+func (g *Monitor) remedy(stream string) string {
 	x := g.notOpened(stream)
 	if x != nil && slices.ContainsFunc(x.Damage, func(p embedded.Place) bool { return !p.InBlock() }) {
 		return "stop the node and copy what can be read of its folder with `reprise doctor --data DIR --salvage OUT`, to restore that; or restore a backup"
@@ -32,14 +33,14 @@ func acceptance(stream string) string {
 }
 
 // lost returns what the stream that holds a partition has lost; nil: nothing.
-func (g *integrity) lost(p messages.Partition) *natslog.LossError {
+func (g *Monitor) lost(p messages.Partition) *natslog.LossError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.shards[natslog.Shard(p)].loss
 }
 
 // losses returns all that was lost.
-func (g *integrity) losses() (all []*natslog.LossError) {
+func (g *Monitor) losses() (all []*natslog.LossError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.shards {
@@ -50,9 +51,9 @@ func (g *integrity) losses() (all []*natslog.LossError) {
 	return all
 }
 
-// damaged is what agents of a partition answer whose stream has lost messages; nil: it
+// Damaged is what agents of a partition answer whose stream has lost messages; nil: it
 // has not.
-func (g *integrity) damaged(p messages.Partition) *messages.Error {
+func (g *Monitor) Damaged(p messages.Partition) *messages.Error {
 	loss := g.lost(p)
 	if loss == nil {
 		return nil
@@ -61,8 +62,8 @@ func (g *integrity) damaged(p messages.Partition) *messages.Error {
 }
 
 // Whole implements actors.Evidence.
-func (g *integrity) Whole(a messages.AgentID, newest uint64) error {
-	err := g.relied(natslog.Shard(a.Partition()))
+func (g *Monitor) Whole(a messages.AgentID, newest uint64) error {
+	err := g.Relied(natslog.Shard(a.Partition()))
 	switch {
 	case errors.Is(err, errChecked):
 		return messages.Refuse(messages.Unavailable, "the log of agent %s is being checked for losses: try again with the same id", a)
@@ -85,10 +86,10 @@ func lostFrame(stream string, q natslog.Quarantined) error {
 	return fmt.Errorf("its frame at sequence %d of stream %s could not be read and was taken out", q.Last, stream)
 }
 
-// wholeNow is Whole of an agent's log as it is now.
-func (g *integrity) wholeNow(ctx context.Context, a messages.AgentID) error {
+// WholeNow is Whole of an agent's log as it is now.
+func (g *Monitor) WholeNow(ctx context.Context, a messages.AgentID) error {
 	err := g.Whole(a, 0)
-	if err == nil || g.relied(natslog.Shard(a.Partition())) != nil {
+	if err == nil || g.Relied(natslog.Shard(a.Partition())) != nil {
 		return err
 	}
 	tail, unread := g.log.Head(ctx, a)
@@ -98,25 +99,25 @@ func (g *integrity) wholeNow(ctx context.Context, a messages.AgentID) error {
 	return g.Whole(a, tail.Seq)
 }
 
-// identity implements streams.
-func (g *integrity) identity(shard int) string { return g.log.Identity(shard) }
+// Identity distinguishes a stream from others of the same name.
+func (g *Monitor) Identity(shard int) string { return g.log.Identity(shard) }
 
-// witness implements streams.
-func (g *integrity) witness(shard int, seq uint64) {
+// Witness takes in that a stream has held a message with a sequence.
+func (g *Monitor) Witness(shard int, seq uint64) {
 	if g.lag == 0 && g.log.Witness(shard, seq) {
-		g.doubt(shard)
+		g.Doubt(shard)
 	}
 }
 
-// witnessed implements streams.
-func (g *integrity) witnessed() {
+// Witnessed reports that all that the agents index knows has been taken in.
+func (g *Monitor) Witnessed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.indexed = true
 }
 
-// relied implements streams.
-func (g *integrity) relied(shard int) error {
+// Relied returns why a stream cannot be relied on now; nil: it can.
+func (g *Monitor) Relied(shard int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.shards[shard].relied()
@@ -134,7 +135,7 @@ func (s *shardState) relied() error {
 }
 
 // Seen implements actors.Evidence.
-func (g *integrity) Seen(a messages.AgentID) (messages.EventNumber, time.Time) {
+func (g *Monitor) Seen(a messages.AgentID) (messages.EventNumber, time.Time) {
 	if g.lag > 0 { // it need not be on disk
 		return 0, time.Time{}
 	}
@@ -143,14 +144,14 @@ func (g *integrity) Seen(a messages.AgentID) (messages.EventNumber, time.Time) {
 }
 
 // Counts implements actors.Evidence.
-func (g *integrity) Counts(a messages.AgentID, seq uint64, at time.Time) bool {
+func (g *Monitor) Counts(a messages.AgentID, seq uint64, at time.Time) bool {
 	p := a.Partition()
 	return at.After(g.log.Accepted(p)) && (g.lag == 0 || seq <= g.log.Stored(p))
 }
 
-// accept records that a person accepts what a stream has lost, and returns what that
+// Accept records that a person accepts what a stream has lost, and returns what that
 // is. Accepted again it returns the same.
-func (g *integrity) accept(ctx context.Context, a client.AcceptLoss) (string, error) {
+func (g *Monitor) Accept(ctx context.Context, a client.AcceptLoss) (string, error) {
 	shard := 0
 	for ; shard < len(g.shards) && g.log.ShardName(shard) != a.Stream; shard++ {
 	}
@@ -178,20 +179,36 @@ func (g *integrity) accept(ctx context.Context, a client.AcceptLoss) (string, er
 	return accepted.Loss, nil
 }
 
-// suspects returns the streams that seem to have lost messages.
-func (g *integrity) suspects() (all []string) {
+// Reasons returns why agents of this store do not work: streams that have lost messages, and
+// those that seem to have.
+func (g *Monitor) Reasons() (why []string) {
+	for _, loss := range g.losses() {
+		text := loss.Error()
+		if g.notOpened(loss.Stream) != nil { // without the place, which may name an agent: no login guards this
+			text = fmt.Sprintf("stream %s: its files are damaged, so it is not opened", loss.Stream)
+		}
+		why = append(why, text+"; its agents answer that they are damaged, see `reprise doctor`")
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var suspected []string
 	for shard, s := range g.shards {
 		if !s.suspected.IsZero() {
-			all = append(all, g.log.ShardName(shard))
+			suspected = append(suspected, g.log.ShardName(shard))
 		}
 	}
-	return all
+	if len(suspected) > 0 {
+		why = append(why, "streams seem to have lost messages, and have no owner until that is certain: "+strings.Join(suspected, ", "))
+	}
+	return why
 }
 
-// find gives doctor's findings.
-func (g *integrity) find() (found []doctor.Finding) {
+// Find returns doctor's findings: what the streams have lost, and what in them cannot be read.
+func (g *Monitor) Find(ctx context.Context) []doctor.Finding {
+	return append(g.findLost(), g.scrubber.find(ctx)...)
+}
+
+func (g *Monitor) findLost() (found []doctor.Finding) {
 	for _, loss := range g.losses() {
 		if x := g.notOpened(loss.Stream); x != nil {
 			found = append(found, g.places(*x)...)

@@ -1,8 +1,7 @@
-package cluster
+package integrity
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,13 +16,12 @@ type sample struct {
 }
 
 // record records how far the partitions are until ctx ends.
-func (g *integrity) record(ctx context.Context) {
-	mark := time.NewTicker(markEvery)
-	defer mark.Stop()
+func (g *Monitor) record(ctx context.Context) {
+	mark := time.Tick(markEvery)
 	for {
 		select {
-		case <-mark.C:
-			g.markAll(ctx, g.onDisk(g.sample(time.Now())))
+		case now := <-mark:
+			g.markAll(ctx, g.onDisk(g.sample(now)))
 		case <-ctx.Done():
 			return
 		}
@@ -31,7 +29,7 @@ func (g *integrity) record(ctx context.Context) {
 }
 
 // sample returns how far each partition is.
-func (g *integrity) sample(now time.Time) sample {
+func (g *Monitor) sample(now time.Time) sample {
 	s := sample{at: now}
 	for p := range s.positions {
 		s.positions[p] = g.log.Position(messages.Partition(p))
@@ -41,7 +39,7 @@ func (g *integrity) sample(now time.Time) sample {
 
 // onDisk keeps a sample, and returns the newest one that is at least lag old. Without one
 // nothing is known to be on disk.
-func (g *integrity) onDisk(s sample) sample {
+func (g *Monitor) onDisk(s sample) sample {
 	if g.lag == 0 {
 		return s
 	}
@@ -56,7 +54,7 @@ func (g *integrity) onDisk(s sample) sample {
 }
 
 // markAll records how far the partitions were.
-func (g *integrity) markAll(ctx context.Context, s sample) {
+func (g *Monitor) markAll(ctx context.Context, s sample) {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	var writes sync.WaitGroup
@@ -74,14 +72,14 @@ func (g *integrity) markAll(ctx context.Context, s sample) {
 	writes.Wait()
 }
 
-func (g *integrity) mark(ctx context.Context, p messages.Partition, at natslog.Position) {
+func (g *Monitor) mark(ctx context.Context, p messages.Partition, at natslog.Position) {
 	if err := g.log.Mark(ctx, p, at); err != nil {
 		g.logger.Debug("how far a partition is stored cannot be recorded now", "partition", p, "error", err)
 	}
 }
 
-// left records how far a partition was stored that this node gives up.
-func (g *integrity) left(p messages.Partition) {
+// Left records how far a partition was stored that this node gives up.
+func (g *Monitor) Left(p messages.Partition) {
 	if g.lag > 0 {
 		return
 	}
@@ -90,17 +88,4 @@ func (g *integrity) left(p messages.Partition) {
 		defer cancel()
 		g.mark(ctx, p, at)
 	}
-}
-
-// syncInterval is how long a server may keep what it acknowledged from the disk. Zero:
-// not at all, or it is not known.
-func (n *Node) syncInterval() time.Duration {
-	if n.server != nil {
-		return n.server.SyncInterval()
-	}
-	every, err := time.ParseDuration(strings.TrimPrefix(n.sync, "every "))
-	if err != nil {
-		return 0
-	}
-	return every
 }

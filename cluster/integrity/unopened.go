@@ -1,4 +1,4 @@
-package cluster
+package integrity
 
 import (
 	"context"
@@ -7,15 +7,16 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // notOpened returns what is wrong with a stream that this node's own server was not given;
 // nil: it was.
-func (g *integrity) notOpened(stream string) *embedded.Examined {
-	if g.unopened == nil {
+func (g *Monitor) notOpened(stream string) *embedded.Examined {
+	if g.server == nil {
 		return nil
 	}
-	for _, x := range g.unopened() {
+	for _, x := range g.server.Damaged() {
 		if x.Stream == stream {
 			return &x
 		}
@@ -23,12 +24,12 @@ func (g *integrity) notOpened(stream string) *embedded.Examined {
 	return nil
 }
 
-// setAside returns the streams that this node's own server was not given.
-func (n *Node) setAside() (names []string) {
-	if n.server == nil {
+// Unopened returns the streams that this node's own server was not given.
+func (g *Monitor) Unopened() (names []string) {
+	if g.server == nil {
 		return nil
 	}
-	for _, x := range n.server.Damaged() {
+	for _, x := range g.server.Damaged() {
 		names = append(names, x.Stream)
 	}
 	return names
@@ -50,7 +51,7 @@ func unopenedLoss(x embedded.Examined) *natslog.LossError {
 const mostPlaces = 100
 
 // places gives a finding for each damaged place of a stream that is not opened.
-func (g *integrity) places(x embedded.Examined) (found []doctor.Finding) {
+func (g *Monitor) places(x embedded.Examined) (found []doctor.Finding) {
 	for i, p := range x.Damage {
 		if i == mostPlaces {
 			found[i-1].Detail += fmt.Sprintf("; %d more places are not listed", len(x.Damage)-mostPlaces)
@@ -66,36 +67,36 @@ func (g *integrity) places(x embedded.Examined) (found []doctor.Finding) {
 
 // recordQuarantined puts on record what was taken out of the files of this node's server
 // while it did not run.
-func (n *Node) recordQuarantined(ctx context.Context) error {
-	all, err := n.server.Quarantined()
+func (g *Monitor) recordQuarantined(ctx context.Context, subjects messages.Subjects) error {
+	all, err := g.server.Quarantined()
 	if err != nil {
 		return err
 	}
 	for _, q := range all {
-		if n.integrity.notOpened(q.Stream) != nil { // its messages cannot be counted now
+		if g.notOpened(q.Stream) != nil { // its messages cannot be counted now
 			continue
 		}
-		if err := n.recordTaken(ctx, q); err != nil {
+		if err := g.recordTaken(ctx, subjects, q); err != nil {
 			return fmt.Errorf("record what was taken out of stream %s: %w", q.Stream, err)
 		}
 	}
 	return nil
 }
 
-func (n *Node) recordTaken(ctx context.Context, q embedded.Quarantined) error {
+func (g *Monitor) recordTaken(ctx context.Context, subjects messages.Subjects, q embedded.Quarantined) error {
 	for _, p := range q.Places {
-		n.cfg.Logger.Error("a message that could not be read was taken out of the store", "stream", q.Stream, "place", p.String(), "copy", q.Folder)
+		g.logger.Error("a message that could not be read was taken out of the store", "stream", q.Stream, "place", p.String(), "copy", q.Folder)
 	}
 	places := q.Record()
-	if !natslog.Ours(n.subjects, q.Stream) { // a node of that root records it
+	if !natslog.Ours(subjects, q.Stream) { // a node of that root records it
 		return nil
 	}
 	for shard := range natslog.LogStreams {
-		if n.streams.ShardName(shard) == q.Stream && len(places) > 0 {
-			if err := n.streams.Quarantine(ctx, shard, q.ID, places); err != nil {
+		if g.log.ShardName(shard) == q.Stream && len(places) > 0 {
+			if err := g.log.Quarantine(ctx, shard, q.ID, places); err != nil {
 				return err
 			}
 		}
 	}
-	return n.server.Recorded(q)
+	return g.server.Recorded(q)
 }

@@ -1,4 +1,4 @@
-package cluster
+package integrity
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -35,13 +34,8 @@ const (
 // node owns the first partition. What it finds stops no one: an agent works on where the
 // damage lies below its snapshot.
 type scrubber struct {
-	log       *natslog.Log
-	integrity *integrity
-	// owns reports whether a partition is this node's.
-	owns   func(messages.Partition) bool
+	*Monitor
 	limits natslog.ScrubLimits
-	now    func() time.Time
-	logger *slog.Logger
 	// broken returns the files of a stream that this node's own server would cut when it
 	// reads them. Nil: there is no such server.
 	broken func(ctx context.Context, stream string) ([]string, error)
@@ -51,38 +45,22 @@ type scrubber struct {
 	behind atomic.Uint64
 }
 
-func (n *Node) newScrubber() *scrubber {
-	s := &scrubber{
-		log: n.streams, integrity: n.integrity, logger: n.cfg.Logger, now: time.Now,
-		limits: natslog.ScrubLimits{Bytes: scrubStep, Rate: scrubRate},
-		owns: func(p messages.Partition) bool {
-			owned, _ := n.owner.owns(p)
-			return owned
-		},
-	}
-	if n.server != nil {
-		s.broken = n.server.Broken
-	}
-	return s
-}
+// Scrub reads each stream of this node to its end that is due at a time, as it is done by itself
+// now and then.
+func (g *Monitor) Scrub(ctx context.Context, now time.Time) { g.scrubber.round(ctx, now) }
 
-// openScrub begins to read the streams through.
-func (n *Node) openScrub(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { n.scrubber.run(ctx, scrubLook) })
-	n.onClose(func() { cancel(); running.Wait() })
-	return nil
-}
+// ScrubBehind returns how many sequences of the stream that is read through are still to be read.
+func (g *Monitor) ScrubBehind() uint64 { return g.scrubber.behind.Load() }
 
-// run reads on whenever there is something to read, until ctx ends.
-func (s *scrubber) run(ctx context.Context, every time.Duration) {
-	look := time.NewTicker(every)
-	defer look.Stop()
+// Scrubbed returns how far the streams were read through.
+func (g *Monitor) Scrubbed(ctx context.Context) *doctor.Scrubbed { return g.scrubber.progress(ctx) }
+
+// run reads on at each tick whatever there is to read, until ctx ends.
+func (s *scrubber) run(ctx context.Context, look <-chan time.Time) {
 	for {
 		select {
-		case <-look.C:
-			s.round(ctx)
+		case now := <-look:
+			s.round(ctx, now)
 		case <-ctx.Done():
 			return
 		}
@@ -90,11 +68,11 @@ func (s *scrubber) run(ctx context.Context, every time.Duration) {
 }
 
 // round reads each stream of this node to its end that is due.
-func (s *scrubber) round(ctx context.Context) {
+func (s *scrubber) round(ctx context.Context, now time.Time) {
 	for shard := range natslog.LogStreams {
 		for again := true; again && s.mine(shard); {
 			var err error
-			if again, err = s.step(ctx, shard); err != nil && ctx.Err() == nil {
+			if again, err = s.step(ctx, shard, now); err != nil && ctx.Err() == nil {
 				s.failed(shard, err)
 			}
 		}
@@ -114,17 +92,24 @@ func (s *scrubber) failed(shard int, err error) {
 // mine reports whether this node is to read a stream through. One that has lost messages
 // is left to those who see to that.
 func (s *scrubber) mine(shard int) bool {
-	return s.owns(messages.Partition(shard*messages.Partitions/natslog.LogStreams)) && s.integrity.relied(shard) == nil
+	s.mu.Lock()
+	partitions := s.partitions
+	s.mu.Unlock()
+	if partitions == nil || s.Relied(shard) != nil {
+		return false
+	}
+	owned, _ := partitions.Owns(messages.Partition(shard * messages.Partitions / natslog.LogStreams))
+	return owned
 }
 
 // step reads a stream on if it is due, records how far it is, and reports whether it is
 // to be read on at once.
-func (s *scrubber) step(ctx context.Context, shard int) (again bool, err error) {
+func (s *scrubber) step(ctx context.Context, shard int, now time.Time) (again bool, err error) {
 	was, err := s.log.Scrubbed(ctx, shard)
 	if err != nil {
 		return false, err
 	}
-	if was.Begun.IsZero() && s.now().Sub(was.Whole) < scrubAgain {
+	if was.Begun.IsZero() && now.Sub(was.Whole) < scrubAgain {
 		return false, s.lookAgain(ctx, shard, was)
 	}
 	if was.Begun.IsZero() {
@@ -255,7 +240,7 @@ func unreadable(stream string, at natslog.Scrub) (found []doctor.Finding) {
 }
 
 // progress returns how far the streams were read through.
-func (s *scrubber) progress(ctx context.Context) *gateway.Scrubbed {
+func (s *scrubber) progress(ctx context.Context) *doctor.Scrubbed {
 	all, err := s.all(ctx)
 	if err != nil {
 		return nil // find reports it
@@ -283,5 +268,5 @@ func (s *scrubber) progress(ctx context.Context) *gateway.Scrubbed {
 	if unjudged > 0 {
 		parts = append(parts, fmt.Sprintf("of %d sequences it is not known whether they were purged: a stream has too many that were", unjudged))
 	}
-	return &gateway.Scrubbed{Detail: strings.Join(parts, "; "), Whole: unread == 0}
+	return &doctor.Scrubbed{Detail: strings.Join(parts, "; "), Whole: unread == 0}
 }

@@ -1,16 +1,13 @@
-package cluster
+package integrity
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
-	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -26,12 +23,12 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 	if err != nil {
 		return nil, err
 	}
-	return doctorOf(log, log, nil, actors.CheckHeads(log)), nil
+	return DoctorOf(log, log, nil, actors.CheckHeads(log)), nil
 }
 
-// doctorOf examines the log that is stored in streams, payloads as they are
+// DoctorOf examines the log that is stored in streams, payloads as they are
 // stored there, and keys, which it tries if wrapping keys are given.
-func doctorOf(streams *natslog.Log, log doctor.Log, ring []encrypted.Key, checks ...doctor.Check) *doctor.Doctor {
+func DoctorOf(streams *natslog.Log, log doctor.Log, ring []encrypted.Key, checks ...doctor.Check) *doctor.Doctor {
 	return doctor.New(doctor.Config{
 		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, BlobAgents: streams.BlobAgents, Named: namedBy,
 		Checks: checks, Keys: func(ctx context.Context) (doctor.Keys, error) {
@@ -93,40 +90,4 @@ func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 		}
 	}
 	return all, !f.Encrypted()
-}
-
-// tenantAfter is the tenant of the first agent behind a cursor; empty if there is none.
-func (n *Node) tenantAfter(cursor string) string {
-	for row, err := range n.gateway.AllAgents(messages.Query{Cursor: cursor, Limit: 1}) {
-		if err == nil {
-			return row.Agent.Tenant
-		}
-	}
-	return ""
-}
-
-// unisolated tells of tenants that share the account of those for whom the server
-// knows no other with the nodes. Of an account with a name nobody can tell from here
-// who else logs in there.
-func (n *Node) unisolated(ctx context.Context) []doctor.Finding {
-	first := n.tenantAfter("")
-	if first == "" {
-		return nil
-	}
-	last := strings.Repeat("z", 128) // no kind and no key is behind it
-	second := n.tenantAfter(messages.AgentID{Tenant: first, Kind: last, Key: last}.Full())
-	if second == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	who, err := n.client.Login(ctx)
-	if err != nil || who.Account != client.GlobalAccount {
-		return nil
-	}
-	return []doctor.Finding{{
-		Check: "store", Status: doctor.Warn,
-		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, which is everybody's who has no other: whoever logs in there can read and write the agents of all tenants", first, second, who.Account),
-		Remedy: "if they must not trust one another, give the nodes and each tenant an account: `reprise permissions --tenant " + second + "` prints what the NATS server must be told",
-	}}
 }

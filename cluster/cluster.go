@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"sync"
@@ -194,10 +195,10 @@ type Node struct {
 	leaving    sync.Once
 	closing    sync.Once
 	closers    []func() // in the order in which they were opened
-	// ended is closed when the node ends by itself, because of failed.
-	ended   chan struct{}
+	// life is canceled by end when the node ends by itself, with the cause.
+	life    context.Context
+	end     context.CancelCauseFunc
 	failing sync.Once
-	failed  error
 }
 
 // logConns is how many connections appends are spread over.
@@ -225,8 +226,8 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	cfg.Logger = slog.New(quiet)
 	n := &Node{
 		cfg: cfg, calm: quiet, id: id, subjects: messages.Subjects{Root: cfg.Root}, agents: &projections.Agents{}, started: time.Now().UTC(),
-		ended: make(chan struct{}),
 	}
+	n.life, n.end = context.WithCancelCause(context.Background())
 	n.kinds = &kinds{self: n.id}
 	n.memory = memory.New(cmp.Or(cfg.PayloadMemory, memory.Default()))
 	defer func() {
@@ -240,6 +241,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		}
 	}
 	n.up.Store(true)
+	context.AfterFunc(n.life, n.undo) // all that is to be closed is known
 	return n, nil
 }
 
@@ -255,6 +257,33 @@ func (n *Node) undo() {
 }
 
 func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
+
+// background runs f until the node is closed or ends by itself.
+func (n *Node) background(f func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(n.life)
+	var running sync.WaitGroup
+	running.Go(func() { f(ctx) })
+	n.onClose(func() { cancel(); running.Wait() })
+}
+
+// ticks yields the time at each interval until ctx ends.
+func ticks(ctx context.Context, every time.Duration) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for tick := time.Tick(every); ; {
+			select {
+			case now := <-tick:
+				if !yield(now) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// lookEvery is how often a node looks at what it is not notified of.
+const lookEvery = time.Second
 
 func (n *Node) openLog(ctx context.Context) (err error) {
 	n.integrity = integrity.New(n.server, n.agents, n.cfg.Logger)
@@ -319,10 +348,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		return err
 	}
 	n.host.runtime, n.hub = rt, hub
-	watching, stop := context.WithCancel(context.Background())
-	var watch sync.WaitGroup
-	watch.Go(func() { rt.Watch(watching) })
-	n.onClose(func() { stop(); watch.Wait() })
+	n.background(rt.Watch)
 	return nil
 }
 
@@ -384,7 +410,12 @@ func (n *Node) join(ctx context.Context) error {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	n.onClose(n.ownership.Close)
-	n.onClose(n.kinds.follow(n.ownership.List))
+	n.kinds.follow(n.ownership.List)
+	n.background(func(ctx context.Context) {
+		for now := range ticks(ctx, lookEvery) {
+			n.kinds.look(now)
+		}
+	})
 	return n.ownership.Settled(ctx)
 }
 
@@ -498,26 +529,18 @@ func (n *Node) Partitions() int { return n.ownership.Held() }
 // log alone.
 func (n *Node) InMemory() int { return n.host.runtime.InMemory() }
 
-// Ended is closed when the node ends by itself; Err says why then.
-func (n *Node) Ended() <-chan struct{} { return n.ended }
+// Ended is closed when the node ends by itself; Err returns why then.
+func (n *Node) Ended() <-chan struct{} { return n.life.Done() }
 
 // Err is why the node has ended by itself; nil: it has not.
-func (n *Node) Err() error {
-	select {
-	case <-n.ended:
-		return n.failed
-	default:
-		return nil
-	}
-}
+func (n *Node) Err() error { return context.Cause(n.life) }
 
 // fail has the node end by itself. At once nothing is written any more.
 func (n *Node) fail(why error) {
 	n.failing.Do(func() {
 		n.log.Close(why)
 		n.cfg.Logger.Error("the node ends", "error", why)
-		n.failed = why
-		close(n.ended)
+		n.end(why)
 	})
 }
 

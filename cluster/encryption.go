@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -65,9 +63,7 @@ func (n *Node) makeKeys(ctx context.Context) (*encrypted.Keys, error) {
 
 // rotates wraps all keys by the newest wrapping key while the node runs.
 func (n *Node) rotates(keys *encrypted.Keys) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
+	n.background(func(ctx context.Context) {
 		wrapped, err := keys.Rotate(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -77,15 +73,10 @@ func (n *Node) rotates(keys *encrypted.Keys) {
 			n.cfg.Logger.Info("the agents' keys are wrapped by the newest wrapping key; once every node has it the older ones can go", "wrapped", wrapped)
 		}
 	})
-	n.onClose(func() { cancel(); running.Wait() })
 }
 
 // errPlain ends a node that writes plain what others encrypt.
 var errPlain = errors.New("this store has been encrypted since this node was started, and this node has no wrapping key: what it wrote would be plain; it stops, and its agents go on at other nodes; start it again with the wrapping key (reprise: --key-file or REPRISE_KEY)")
-
-// lookEvery is how often a node without keys looks whether the store has been
-// encrypted.
-const lookEvery = time.Second
 
 // staysPlain refuses what a node without keys wants to do once the store has been
 // encrypted, and ends the node.
@@ -103,8 +94,7 @@ func (n *Node) staysPlain(ctx context.Context) error {
 
 // watchMark looks, for as long as a node without keys lives, whether another has
 // encrypted the store. The node looks before it takes partitions, too: one that was
-// cut off meanwhile takes none. It is the last step of a start, so that all that is
-// to be closed is known.
+// cut off meanwhile takes none.
 func (n *Node) watchMark(ctx context.Context) error {
 	if n.keys != nil {
 		return nil
@@ -112,33 +102,14 @@ func (n *Node) watchMark(ctx context.Context) error {
 	if err := natslog.Await(ctx, n.doors, n.cfg.Logger, n.staysPlain); err != nil {
 		return err
 	}
-	watching, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	n.onClose(func() { cancel(); running.Wait() })
-	running.Go(func() {
-		if n.plainUntil(watching) {
-			go n.undo() // it waits for this
-		}
-	})
-	return nil
-}
-
-// plainUntil looks at the mark until ctx ends or the node must, which it says.
-func (n *Node) plainUntil(ctx context.Context) (must bool) {
-	every := time.NewTicker(lookEvery)
-	defer every.Stop()
-	for {
-		select {
-		case <-n.ended:
-			return true
-		case <-every.C:
+	n.background(func(ctx context.Context) {
+		for range ticks(ctx, lookEvery) {
 			within, done := context.WithTimeout(ctx, 10*lookEvery)
 			_ = n.staysPlain(within) // what goes wrong is tried again
 			done()
-		case <-ctx.Done():
-			return false
 		}
-	}
+	})
+	return nil
 }
 
 // locked says that the store is encrypted and the bucket of its keys is gone.

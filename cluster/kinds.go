@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -28,33 +27,13 @@ const (
 	// kindsToCome is how long a node waits for others to come before it says that
 	// nobody knows a kind: those that are starting with it.
 	kindsToCome = ownership.TTL
-	// kindsEvery is how often the members are looked at.
-	kindsEvery = time.Second
 )
 
-// follow looks at the members now and then until stop is called.
-func (k *kinds) follow(list func() []ownership.Info) (stop func()) {
+// follow has the members listed by list. They must be looked at now and then.
+func (k *kinds) follow(list func() []ownership.Info) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.list, k.until = list, time.Now().Add(kindsToCome)
-	k.mu.Unlock()
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		ticker := time.NewTicker(kindsEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				k.look(time.Now())
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	return func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 func (k *kinds) look(now time.Time) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -71,24 +70,12 @@ func (n *Node) openRetention(context.Context) error {
 	for _, keep := range r.kinds {
 		every = min(every, max(keep/4, lookLeast))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { r.run(ctx, every) })
-	n.onClose(func() { cancel(); running.Wait() })
-	return nil
-}
-
-func (r *retention) run(ctx context.Context, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			r.sweep(ctx, time.Now())
+	n.background(func(ctx context.Context) {
+		for now := range ticks(ctx, every) {
+			r.sweep(ctx, now)
 		}
-	}
+	})
+	return nil
 }
 
 // sweep deletes the agents that are due.

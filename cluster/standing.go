@@ -50,10 +50,8 @@ func (n *Node) unready() (why []gateway.Reason) {
 	add := func(code, format string, args ...any) {
 		why = append(why, gateway.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
-	select {
-	case <-n.ended:
-		add("ending", "the node has ended: %v", n.failed)
-	default:
+	if err := n.Err(); err != nil {
+		add("ending", "the node has ended: %v", err)
 	}
 	if n.ending.Load() {
 		add("ending", "the node stops")

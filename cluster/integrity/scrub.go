@@ -187,18 +187,12 @@ const scrubRemedy = "stop the server and, if it is a node's own, run `reprise do
 
 // all returns how far each stream was read through, by any node.
 func (s *scrubber) all(ctx context.Context) (all [natslog.LogStreams]natslog.Scrub, err error) {
-	errs := make([]error, natslog.LogStreams)
-	var wg sync.WaitGroup
 	for shard := range all {
-		wg.Go(func() { all[shard], errs[shard] = s.log.Scrubbed(ctx, shard) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return all, err
+		if all[shard], err = s.log.Scrubbed(ctx, shard); err != nil {
+			break
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // find gives doctor's findings: each message that cannot be read.

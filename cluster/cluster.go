@@ -36,6 +36,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster/archive"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/cluster/gateway/metrics"
@@ -179,8 +180,7 @@ type Node struct {
 	host      *host
 	hub       *gateway.Hub
 	owner     *owner
-	// retention is set before the doors open.
-	retention *retention
+	retention *archive.Retention
 	http      *gateway.HTTP // nil: none
 	metrics   *metrics.Metrics
 	memory    *memory.Bound
@@ -382,6 +382,7 @@ func (n *Node) openOwner(ctx context.Context) (err error) {
 
 // openGateway makes the endpoints. They receive nothing yet.
 func (n *Node) openGateway(context.Context) error {
+	n.client = client.New(n.doors, n.cfg.Root)
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Hub: n.hub, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
@@ -396,7 +397,7 @@ func (n *Node) openGateway(context.Context) error {
 		Doctor: integrity.DoctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(n.log), actors.CheckSnapshots(n.log), n.index.examine(n.log)),
 		Store: &gateway.StoreFindings{
 			Unsound: n.streams.Unsound, Lost: n.integrity.Find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest,
-			Locked: n.locked, Copies: n.integrity.FindCopies, Retention: n.retention.find,
+			Locked: n.locked, Copies: n.integrity.FindCopies, Retention: n.retention.Find,
 		},
 		Scrubbed: n.integrity.Scrubbed, Encrypted: n.Encrypted(),
 	})
@@ -453,7 +454,6 @@ func (n *Node) openDoors(context.Context) error {
 	if err := n.gateway.Open(); err != nil {
 		return fmt.Errorf("open the doors: %w", err)
 	}
-	n.client = client.New(n.doors, n.cfg.Root)
 	return nil
 }
 

@@ -257,9 +257,8 @@ func TestOwnersAskAtHome(t *testing.T) {
 	for i := 0; a.Key == "" || nodes[0].ownerOf(a.Partition()) != nodes[1].ID(); i++ {
 		a = messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprint("k", i)}
 	}
-	r := &retention{node: nodes[0]}
 	for _, m := range []any{&actors.Activate{Agent: a}, hail(a, "1")} {
-		if answer, err := r.ask(t.Context(), a, m); err == nil || messages.AsError(err).Code != messages.Unavailable {
+		if answer, err := nodes[0].host.ask(t.Context(), a, m); err == nil || messages.AsError(err).Code != messages.Unavailable {
 			t.Errorf("%T: %+v, %v", m, answer, err)
 		}
 	}

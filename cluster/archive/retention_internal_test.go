@@ -1,4 +1,4 @@
-package cluster
+package archive
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestRetentionWaitsForTheInbox(t *testing.T) { // A108
 	js, err := jetstream.New(conn)
 	ok(err)
 	a, b := messages.AgentID{Tenant: "default", Kind: "support", Key: "a"}, messages.AgentID{Tenant: "default", Kind: "support", Key: "b"}
-	r := &retention{node: &Node{js: js, streams: streams}}
+	r := &Retention{JetStream: js, Inbox: streams.Names().Inbox()}
 	_, err = js.Publish(ctx, messages.Subjects{}.In(a), []byte("hello"))
 	ok(err)
 	for agent, want := range map[messages.AgentID]bool{a: true, b: false} {

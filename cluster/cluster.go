@@ -178,7 +178,7 @@ type Node struct {
 	integrity *integrity.Monitor
 	kinds     *kinds
 	host      *host
-	hub       *gateway.Hub
+	broker    *gateway.Broker
 	owner     *owner
 	retention *archive.Retention
 	http      *gateway.HTTP // nil: none
@@ -326,8 +326,8 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.host = newHost(n.doors, n.subjects, n.cfg.Logger)
 	n.onClose(n.host.stop)
 	router := n.host.router
-	hub := gateway.NewHub(n.doors, n.subjects, n.agents, n.cfg.Logger, n.fenced, n.peers())
-	router.local, router.owner = hub, n.ownerOf
+	broker := gateway.NewBroker(n.doors, n.subjects, n.agents, n.cfg.Logger, n.fenced, n.peers())
+	router.local, router.owner = broker, n.ownerOf
 	err := router.open()
 	if err != nil {
 		return fmt.Errorf("listen to other nodes: %w", err)
@@ -340,14 +340,14 @@ func (n *Node) openHost(ctx context.Context) error {
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
 			MayAct: func() bool { return n.ownership.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.integrity.ElectionTimeout(), Lease: lateAfter,
-			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: indexed{n.metrics.Observer(hub), n.index},
+			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: indexed{n.metrics.Observer(broker), n.index},
 			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})
 	if err != nil {
 		return err
 	}
-	n.host.runtime, n.hub = rt, hub
+	n.host.runtime, n.broker = rt, broker
 	n.background(rt.Watch)
 	return nil
 }
@@ -356,7 +356,7 @@ func (n *Node) openHost(ctx context.Context) error {
 func (n *Node) openOwner(ctx context.Context) (err error) {
 	rt, router := n.host.runtime, n.host.router
 	inputs := inbox.Config{
-		Conn: n.doors, Subjects: n.subjects, Told: n.hub.Told, Logger: n.cfg.Logger,
+		Conn: n.doors, Subjects: n.subjects, Told: n.broker.Told, Logger: n.cfg.Logger,
 		Serves: func(kind string) bool { return rt.Serves(kind) == nil }, KnownElsewhere: n.kinds.expected,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
 			answer, err := n.host.ask(ctx, d.Agent, d)
@@ -370,7 +370,7 @@ func (n *Node) openOwner(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.owner = (&owner{may: n.staysPlain, check: n.integrity.Prepare, damaged: n.integrity.Damaged, host: n.host, log: n.log, index: n.index, inbox: n.inbox, agents: n.agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); n.hub.Moved(p); n.integrity.Left(p) }, logger: n.cfg.Logger}).begin()
+	n.owner = (&owner{may: n.staysPlain, check: n.integrity.Prepare, damaged: n.integrity.Damaged, host: n.host, log: n.log, index: n.index, inbox: n.inbox, agents: n.agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); n.broker.Moved(p); n.integrity.Left(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.ownership = ownership.New(ownership.Config{
 		JetStream: n.js, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Owner: n.owner, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,
@@ -385,7 +385,7 @@ func (n *Node) openGateway(context.Context) error {
 	n.client = client.New(n.doors, n.cfg.Root)
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
-		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Hub: n.hub, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
+		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
 		Deliver: n.host.router.deliver, Whole: n.integrity.WholeNow,
 		Agents:  n.agents,
 		Index:   n.index,
@@ -495,7 +495,7 @@ func (n *Node) place(p messages.Partition) (string, messages.Epoch) { return n.o
 
 // moved hears that a partition may have another owner now.
 func (n *Node) moved(p messages.Partition) {
-	n.hub.Moved(p)
+	n.broker.Moved(p)
 }
 
 // Client talks to the cluster through this node's own connection.

@@ -48,7 +48,7 @@ type Config struct {
 	Log       eventlog.Log
 	Blobs     eventlog.Blobs
 	Snapshots eventlog.Snapshots
-	Hub       *Hub
+	Broker    *Broker
 	// Kinds are the kinds served here; Serves refuses all others.
 	Kinds  []string
 	Serves func(kind string) error
@@ -103,7 +103,7 @@ type Gateway struct {
 	reading chan struct{}
 	// questions are those that callers have been asked and may answer.
 	questions openQuestions
-	begun     begun
+	cursors   cursors
 	opened    time.Time
 	counts    *counts
 	// examining has room for one examination of the store at a time.
@@ -154,7 +154,7 @@ func (g *Gateway) Open() (err error) {
 		}
 		g.subs = append(g.subs, sub)
 	}
-	if !g.begin(g.heartbeats) || !g.begin(func() { g.Hub.run(g.ctx.Done()) }) {
+	if !g.begin(g.heartbeats) || !g.begin(func() { g.Broker.run(g.ctx.Done()) }) {
 		return errShut
 	}
 	g.mu.Lock()

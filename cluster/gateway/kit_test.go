@@ -98,7 +98,7 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 	doors := h.connect(srv)
 	h.g = New(Config{
 		Conn: doors, Log: noted{h.log, h.read, h.frames}, Blobs: h.log, Snapshots: h.log, Index: h.index(), Agents: agents, Logger: quiet, Nodes: Nodes{Self: "n1"},
-		Hub:    NewHub(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, Nodes{Self: "n1"}),
+		Broker: NewBroker(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, Nodes{Self: "n1"}),
 		Serves: func(string) error { return nil },
 		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) {
 			in := delivered{d, make(chan messages.Answer, 1)}
@@ -136,7 +136,7 @@ func (h *house) connect(srv *embedded.Server) *nats.Conn {
 	return nc
 }
 
-// wrote appends a frame of the agent's and tells the hub; it gives the number
+// wrote appends a frame of the agent's and tells the broker; it gives the number
 // of the first event.
 func (h *house) wrote(a messages.AgentID, phase messages.AgentPhase, events ...messages.Event) messages.EventNumber {
 	h.t.Helper()
@@ -155,7 +155,7 @@ func (h *house) wrote(a messages.AgentID, phase messages.AgentPhase, events ...m
 	tail, err = h.log.Append(h.ctx, eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: raw, Summary: eventlog.Summary{Phase: phase, Waiting: waiting}})
 	h.ok(err)
 	h.tails[a] = tail
-	h.g.Hub.Committed(actors.Commit{Agent: a, Seq: tail.Seq, Frame: f, Phase: phase, Waiting: waiting})
+	h.g.Broker.Committed(actors.Commit{Agent: a, Seq: tail.Seq, Frame: f, Phase: phase, Waiting: waiting})
 	return f.First
 }
 
@@ -265,5 +265,5 @@ func calling(turn messages.TurnID, call messages.CallID, text string) messages.E
 }
 
 func (h *house) delta(turn messages.TurnID, call messages.CallID, text string) {
-	h.g.Hub.Delta(actors.Delta{Agent: till, Turn: turn, Call: call, Kind: "text", Text: text})
+	h.g.Broker.Delta(actors.Delta{Agent: till, Turn: turn, Call: call, Kind: "text", Text: text})
 }

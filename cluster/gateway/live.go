@@ -115,10 +115,10 @@ type followed struct {
 	heard time.Time
 }
 
-func (h *Hub) isLocal(a messages.AgentID) bool { return h.nodes.hosts(a.Partition()) }
+func (h *Broker) isLocal(a messages.AgentID) bool { return h.nodes.hosts(a.Partition()) }
 
 // Last returns the numbers of the newest events of agents that this node owns.
-func (h *Hub) Last(agents []messages.AgentID) []messages.EventNumber {
+func (h *Broker) Last(agents []messages.AgentID) []messages.EventNumber {
 	last := make([]messages.EventNumber, len(agents))
 	for i, a := range agents {
 		row, _ := h.agents.Agent(a)
@@ -129,7 +129,7 @@ func (h *Hub) Last(agents []messages.AgentID) []messages.EventNumber {
 
 // follow begins to gather what an agent does, wherever it is; leave ends it. What is asked of the agent
 // after follow has returned is gathered whole.
-func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
+func (h *Broker) follow(a messages.AgentID) (f *feed, leave func()) {
 	f = &feed{wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +153,7 @@ func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
 
 // subscribe subscribes to an agent's live subject if its owner is another node, and ends the subscription if it
 // is this one; h.mu is held.
-func (h *Hub) subscribe(a messages.AgentID, is *followed) {
+func (h *Broker) subscribe(a messages.AgentID, is *followed) {
 	if h.isLocal(a) {
 		is.unsubscribe()
 		return
@@ -179,7 +179,7 @@ func (is *followed) unsubscribe() {
 	is.subs, is.offered = nil, nil
 }
 
-func (h *Hub) each(a messages.AgentID, do func(*feed)) {
+func (h *Broker) each(a messages.AgentID, do func(*feed)) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if is := h.followed[a]; is != nil {
@@ -191,7 +191,7 @@ func (h *Hub) each(a messages.AgentID, do func(*feed)) {
 
 // Moved follows the agents of a partition that has, or may have, another owner now, and has their streams
 // read the log: the owner before may have published nothing of its last frames.
-func (h *Hub) Moved(p messages.Partition) {
+func (h *Broker) Moved(p messages.Partition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for a, is := range h.followed {
@@ -210,7 +210,7 @@ func (is *followed) push(it item) {
 }
 
 // run hands to streams what the owners of other nodes publish, until done.
-func (h *Hub) run(done <-chan struct{}) {
+func (h *Broker) run(done <-chan struct{}) {
 	ticker := time.NewTicker(silentAfter / 2)
 	defer ticker.Stop()
 	for {
@@ -227,7 +227,7 @@ func (h *Hub) run(done <-chan struct{}) {
 }
 
 // offer keeps a frame that was published, until its owner announces that the log has stored it.
-func (h *Hub) offer(a messages.AgentID, m *nats.Msg) {
+func (h *Broker) offer(a messages.AgentID, m *nats.Msg) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	is := h.followed[a]
@@ -242,7 +242,7 @@ func (h *Hub) offer(a messages.AgentID, m *nats.Msg) {
 
 // announced returns the frame that a notice of its owner names, which the log has stored, and the frames
 // behind it. Nil: it did not come.
-func (h *Hub) announced(a messages.AgentID, n notice) (f *messages.Frame, rest []*nats.Msg) {
+func (h *Broker) announced(a messages.AgentID, n notice) (f *messages.Frame, rest []*nats.Msg) {
 	var offered []*nats.Msg
 	h.mu.RLock()
 	if is := h.followed[a]; is != nil {
@@ -258,7 +258,7 @@ func (h *Hub) announced(a messages.AgentID, n notice) (f *messages.Frame, rest [
 }
 
 // published hands over what the owner of an agent has published.
-func (h *Hub) published(m *nats.Msg) {
+func (h *Broker) published(m *nats.Msg) {
 	if a, err := h.subjects.ParseLog(m.Subject); err == nil {
 		h.offer(a, m)
 		return
@@ -298,7 +298,7 @@ func (h *Hub) published(m *nats.Msg) {
 
 // askSilent asks the owners of streamed agents of which nothing has come for a while for their newest
 // events, in one request for each partition.
-func (h *Hub) askSilent(now time.Time) {
+func (h *Broker) askSilent(now time.Time) {
 	silent := make(map[messages.Partition][]messages.AgentID)
 	h.mu.Lock()
 	for a, is := range h.followed {
@@ -314,7 +314,7 @@ func (h *Hub) askSilent(now time.Time) {
 	}
 }
 
-func (h *Hub) askLast(p messages.Partition, agents []messages.AgentID) {
+func (h *Broker) askLast(p messages.Partition, agents []messages.AgentID) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWithin)
 	defer cancel()
 	last, err := h.nodes.Router.Last(ctx, p, agents)

@@ -26,16 +26,16 @@ func (h *house) nodes(owner func(messages.Partition) string, ids ...string) (all
 	h.t.Helper()
 	h.g.Close()
 	quiet := slog.New(slog.DiscardHandler)
-	hubs := make(routedHubs)
+	brokers := make(routedBrokers)
 	for _, id := range ids {
 		nc, err := nats.Connect(h.nc.ConnectedUrl(), append(h.ways[id], nats.Timeout(time.Minute))...)
 		h.ok(err)
 		h.t.Cleanup(nc.Close)
 		cfg := h.g.Config
 		cfg.Conn, cfg.Agents = nc, new(projections.Agents)
-		cfg.Nodes = Nodes{Self: id, OwnerOf: owner, Router: routed{owner, hubs}}
-		cfg.Hub = NewHub(nc, cfg.Subjects, cfg.Agents, quiet, func(messages.AgentID, messages.Epoch) {}, cfg.Nodes)
-		hubs[id] = cfg.Hub
+		cfg.Nodes = Nodes{Self: id, OwnerOf: owner, Router: routed{owner, brokers}}
+		cfg.Broker = NewBroker(nc, cfg.Subjects, cfg.Agents, quiet, func(messages.AgentID, messages.Epoch) {}, cfg.Nodes)
+		brokers[id] = cfg.Broker
 		g := New(cfg)
 		h.t.Cleanup(g.Close)
 		h.ok(g.Open())
@@ -59,25 +59,25 @@ func (h *house) eventually(what string, is func() bool) {
 	}
 }
 
-// routed reaches the hubs of all nodes at once.
+// routed reaches the brokers of all nodes at once.
 type routed struct {
-	owner func(messages.Partition) string
-	hubs  routedHubs
+	owner   func(messages.Partition) string
+	brokers routedBrokers
 }
 
-type routedHubs map[string]*Hub
+type routedBrokers map[string]*Broker
 
-// Last asks the owner's hub.
+// Last asks the owner's broker.
 func (r routed) Last(_ context.Context, p messages.Partition, agents []messages.AgentID) ([]messages.EventNumber, error) {
-	return r.hubs[r.owner(p)].Last(agents), nil
+	return r.brokers[r.owner(p)].Last(agents), nil
 }
 
-// Below hands the delta to the owner's hub.
-func (r routed) Below(d actors.Delta) { r.hubs[r.owner(d.Agent.Partition())].Delta(d) }
+// Below hands the delta to the owner's broker.
+func (r routed) Below(d actors.Delta) { r.brokers[r.owner(d.Agent.Partition())].Delta(d) }
 
 // held returns how many agents are streamed through this node, and how many live subjects it is
 // subscribed to.
-func (h *Hub) held() (agents, subscribed int) {
+func (h *Broker) held() (agents, subscribed int) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for _, is := range h.followed {
@@ -139,7 +139,7 @@ func TestLostNotice(t *testing.T) {
 	h := newHouse(t, nil)
 	way := h.barred("n2")
 	nodes := h.nodes(at("n2"), "n1", "n2")
-	endpoint, owner := nodes[0].Hub, nodes[1].Hub
+	endpoint, owner := nodes[0].Broker, nodes[1].Broker
 	f, leave := endpoint.follow(till)
 	defer leave()
 	way.set(true)
@@ -173,7 +173,7 @@ func TestNotices(t *testing.T) {
 	h := newHouse(t, nil)
 	nodes := h.nodes(at("n2"), "n1", "n2")
 	var got []messages.EventNumber
-	f, leave := nodes[0].Hub.follow(till)
+	f, leave := nodes[0].Broker.follow(till)
 	defer leave()
 	w := &watcher{log: nodes[0].Log, agent: till, feed: f, next: 1, fact: func(f fact) bool { got = append(got, f.n); return true }}
 	var items []item
@@ -204,7 +204,7 @@ func TestNotices(t *testing.T) {
 func TestFramesAtHand(t *testing.T) {
 	h := newHouse(t, nil)
 	nodes := h.nodes(at("n2"), "n1", "n2")
-	endpoint, owner := nodes[0].Hub, nodes[1].Hub
+	endpoint, owner := nodes[0].Broker, nodes[1].Broker
 	endpoint.nodes.Published = func(_ messages.AgentID, m *nats.Msg, id messages.FrameID) *messages.Frame {
 		if messages.FrameID(m.Header.Get("id")) != id {
 			return nil
@@ -262,7 +262,7 @@ func TestFramesAtHand(t *testing.T) {
 func TestStreamsLeaveNothing(t *testing.T) {
 	h := newHouse(t, nil)
 	nodes := h.nodes(at("n2"), "n1", "n2")
-	endpoint, owner := nodes[0].Hub, nodes[1].Hub
+	endpoint, owner := nodes[0].Broker, nodes[1].Broker
 	const streams = 1000
 	feeds, leaves := make([]*feed, streams), make([]func(), streams)
 	for i := range streams {
@@ -297,10 +297,10 @@ func TestStreamsFollowTheOwner(t *testing.T) {
 		}
 		return "n2"
 	}, "n1", "n2")
-	endpoint, other := nodes[0].Hub, nodes[1].Hub
+	endpoint, other := nodes[0].Broker, nodes[1].Broker
 	f, leave := endpoint.follow(till)
 	defer leave()
-	said := func(by *Hub, text string) {
+	said := func(by *Broker, text string) {
 		t.Helper()
 		h.ok(endpoint.conn.Flush())
 		for _, piece := range []string{text, "end"} {
@@ -347,10 +347,10 @@ func TestChildSpeaksAcrossThreeNodes(t *testing.T) {
 		}
 		return "childs"
 	}, "endpoint", "parents", "childs")
-	f, leave := nodes[0].Hub.follow(till)
+	f, leave := nodes[0].Broker.follow(till)
 	defer leave()
 	h.ok(nodes[0].Conn.Flush())
-	nodes[2].Hub.Delta(actors.Delta{Agent: child, Turn: "below", Call: "m", Kind: "text", Text: "hello", Above: []messages.Caller{{Agent: till.Full(), Turn: "t", Call: "c"}}})
+	nodes[2].Broker.Delta(actors.Delta{Agent: child, Turn: "below", Call: "m", Kind: "text", Text: "hello", Above: []messages.Caller{{Agent: till.Full(), Turn: "t", Call: "c"}}})
 	var got actors.Delta
 	h.eventually("the delta arrives", func() bool {
 		items, _ := f.take()

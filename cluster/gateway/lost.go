@@ -44,7 +44,7 @@ const (
 )
 
 // Streaming notes which answers of an agent endpoints stream.
-func (h *Hub) Streaming(a messages.AgentID, open map[string]messages.Stream) {
+func (h *Broker) Streaming(a messages.AgentID, open map[string]messages.Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := &h.lost
@@ -86,13 +86,13 @@ func (l *streams) moved(p messages.Partition, hosted bool) {
 
 // endLost ends the streams of endpoints that are gone. Their callers would wait without an end: a stream of the
 // agent protocol shows that only by silence. A node that is cut off knows of no other, and ends none.
-func (h *Hub) endLost(now time.Time) {
+func (h *Broker) endLost(now time.Time) {
 	for _, s := range h.lostStreams(now) {
 		go h.endStream(s)
 	}
 }
 
-func (h *Hub) lostStreams(now time.Time) (lost []*streamed) {
+func (h *Broker) lostStreams(now time.Time) (lost []*streamed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := &h.lost
@@ -125,7 +125,7 @@ func (h *Hub) lostStreams(now time.Time) (lost []*streamed) {
 }
 
 // endStream ends a stream in the place of its endpoint.
-func (h *Hub) endStream(s *streamed) {
+func (h *Broker) endStream(s *streamed) {
 	if err := h.subjects.AllowReply(s.agent.Tenant, s.Reply); err != nil { // once more: it may be older than the rule
 		h.logger.Warn("the stream of a lost endpoint could not be ended", "subject", s.Reply, "error", err)
 		return

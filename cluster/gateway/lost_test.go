@@ -42,9 +42,9 @@ func (m *members) owner(messages.Partition) string {
 	return "n1"
 }
 
-// alone returns a hub of node n1, which hosts all agents, beside the node that m is about.
-func (h *house) alone(m *members) *Hub {
-	return NewHub(h.g.Conn, messages.Subjects{}, new(projections.Agents), slog.New(slog.DiscardHandler), func(messages.AgentID, messages.Epoch) {},
+// alone returns a broker of node n1, which hosts all agents, beside the node that m is about.
+func (h *house) alone(m *members) *Broker {
+	return NewBroker(h.g.Conn, messages.Subjects{}, new(projections.Agents), slog.New(slog.DiscardHandler), func(messages.AgentID, messages.Epoch) {},
 		Nodes{Self: "n1", OwnerOf: m.owner, Hosts: func(messages.Partition) bool { return true }, Alive: m.alive})
 }
 
@@ -54,7 +54,7 @@ func (h *house) alone(m *members) *Hub {
 func TestLostEndpoint(t *testing.T) {
 	h := newHouse(t, nil)
 	others := &members{trusted: true}
-	hub, start := h.alone(others), time.Now()
+	broker, start := h.alone(others), time.Now()
 	subs := make(map[string]*nats.Subscription)
 	streaming := func(inputs ...string) {
 		streams := make(map[string]messages.Stream)
@@ -67,14 +67,14 @@ func TestLostEndpoint(t *testing.T) {
 			streams[input] = messages.Stream{Node: "n2", Reply: subs[input].Subject}
 		}
 		h.ok(h.nc.Flush())
-		hub.Streaming(till, streams)
+		broker.Streaming(till, streams)
 	}
 	lost := func(after time.Duration, want ...string) {
 		t.Helper()
 		var got []string
-		for _, s := range hub.lostStreams(start.Add(after)) {
+		for _, s := range broker.lostStreams(start.Add(after)) {
 			got = append(got, s.input)
-			hub.endStream(s)
+			broker.endStream(s)
 		}
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("after %v: %v, want %v", after, got, want)
@@ -87,7 +87,7 @@ func TestLostEndpoint(t *testing.T) {
 	others.set(false, true)
 	lost(time.Second + lostAfter) // it was away for a moment
 	others.set(true, false)
-	hub.Moved(till.Partition()) // nothing has: this node is not sure
+	broker.Moved(till.Partition()) // nothing has: this node is not sure
 	lost(2 * time.Second)
 	lost(2*time.Second + lostAfter)
 	others.set(true, true)
@@ -126,7 +126,7 @@ func TestLostEndpointOfALateCaller(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h.g.Hub.endStream(s)
+		h.g.Broker.endStream(s)
 	}()
 	sub, err := h.nc.SubscribeSync(s.Reply)
 	h.ok(err)
@@ -140,10 +140,10 @@ func TestLostEndpointOfALateCaller(t *testing.T) {
 // still owns them.
 func TestOwnPiecesComeOnce(t *testing.T) {
 	h := newHouse(t, nil)
-	hub := h.alone(&members{})
-	_, leave := hub.follow(till)
+	broker := h.alone(&members{})
+	_, leave := broker.follow(till)
 	defer leave()
-	if _, subscribed := hub.held(); subscribed != 0 {
+	if _, subscribed := broker.held(); subscribed != 0 {
 		t.Error("it has subscribed to what it publishes itself")
 	}
 }

@@ -28,7 +28,7 @@ func (h *house) owners(names ...string) (gates []*Gateway) {
 		agents, quiet := new(projections.Agents), slog.New(slog.DiscardHandler)
 		g := New(Config{
 			Conn: nc, Log: memlog.New(), Index: h.index(), Agents: agents, Logger: quiet, Nodes: nodes, Subjects: messages.Subjects{Root: "shared"},
-			Hub:    NewHub(nc, messages.Subjects{Root: "shared"}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, nodes),
+			Broker: NewBroker(nc, messages.Subjects{Root: "shared"}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, nodes),
 			Serves: func(string) error { return nil },
 		})
 		h.t.Cleanup(g.Close)

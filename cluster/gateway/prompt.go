@@ -58,7 +58,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		g: g, agent: a, input: in.ID, reply: to, after: eventNumber(r.Header.Get(messages.HeaderAfter)),
 		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, questions: g.questionsTo(to, a),
 	}
-	feed, leave := g.Hub.follow(a)
+	feed, leave := g.Broker.follow(a)
 	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: in.CommandType(), ID: in.ID, Endpoint: messages.EndpointPrompt}.From(personOf(r))}
 	if !to.numbered { // the caller cannot notice by itself that this node is gone
 		d.Cause.Stream = &messages.Stream{Node: g.Self, Reply: r.Reply}

@@ -31,7 +31,7 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 	delivered := 0
 	agents := new(projections.Agents)
 	g := New(Config{
-		Conn: nc, Agents: agents, Hub: NewHub(nc, messages.Subjects{}, agents, slog.New(slog.DiscardHandler), nil, Nodes{}), Logger: slog.New(slog.DiscardHandler),
+		Conn: nc, Agents: agents, Broker: NewBroker(nc, messages.Subjects{}, agents, slog.New(slog.DiscardHandler), nil, Nodes{}), Logger: slog.New(slog.DiscardHandler),
 		Serves: func(string) error { return nil },
 		Deliver: func(*actors.Deliver) func(context.Context) (messages.Answer, error) {
 			delivered++

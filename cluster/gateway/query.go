@@ -39,7 +39,7 @@ func (g *Gateway) query(msg *nats.Msg) {
 			}
 		}
 		if p.next != 0 && p.rest != nil {
-			p.more, p.cursor = true, g.begun.keep(viewOf(a, q), p.rest)
+			p.more, p.cursor = true, g.cursors.keep(viewOf(a, q), p.rest)
 		}
 		return err
 	})
@@ -196,7 +196,7 @@ func (g *Gateway) turn(p *page, a messages.AgentID, q messages.Query) error {
 // folded is what the page before has left, or list once the views have folded
 // the agent's events. The next page finds it.
 func folded[T any](p *page, a messages.AgentID, q messages.Query, list func() []T, views ...projections.View) ([]T, error) {
-	all, is := begunAs[[]T](p.g, a, q)
+	all, is := restOf[[]T](p.g, a, q)
 	if !is {
 		if err := p.g.fold(a, q.At, views...); err != nil {
 			return nil, err
@@ -277,10 +277,10 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	if err != nil {
 		return err
 	}
-	feed, leave := g.Hub.follow(a)
+	feed, leave := g.Broker.follow(a)
 	defer leave()
 	m := g.marks(a)
-	after, _ := begunAs[eventlog.Position](g, a, q)
+	after, _ := restOf[eventlog.Position](g, a, q)
 	give := func(f fact) bool {
 		if !ofTurn(q, f.turn()) {
 			return true
@@ -335,7 +335,7 @@ type replaying struct {
 }
 
 func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
-	r, is := begunAs[*replaying](g, a, q)
+	r, is := restOf[*replaying](g, a, q)
 	if !is {
 		r = &replaying{marks: g.marks(a)}
 	}

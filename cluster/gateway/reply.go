@@ -80,7 +80,7 @@ func (r *reply) end(last *nats.Msg) {
 	if r.numbered {
 		last.Header.Set(messages.HeaderEnd, "1")
 		if r.send(last) != nil {
-			r.g.Hub.keep(r.alive())
+			r.g.Broker.keep(r.alive())
 		}
 		return
 	}

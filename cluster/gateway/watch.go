@@ -44,8 +44,8 @@ func (f fact) append(b []byte) []byte { return f.json().Append(b) }
 func (f fact) turn() messages.TurnID { return messages.TurnOf(f.ev) }
 
 // watcher gives an agent's events from one on, in order, without gap or
-// repeat: those that came before from the log, those that come from the hub.
-// If the hub had to drop some, they are read from the log.
+// repeat: those that came before from the log, those that come from the broker.
+// If the broker had to drop some, they are read from the log.
 type watcher struct {
 	log   eventlog.Reader
 	agent messages.AgentID

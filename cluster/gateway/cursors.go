@@ -12,15 +12,15 @@ import (
 
 // The bounds of what is kept for readers, who may be gone.
 const (
-	begunAtOnce = 8
-	begunFor    = 30 * time.Second
+	cursorsAtOnce = 8
+	cursorFor     = 30 * time.Second
 )
 
-// begun keeps what a view's next page is made of for the reader who was told its
+// cursors keeps what a view's next page is made of for the reader who has its
 // cursor, so that not each page folds the log from its first event on. It is a
 // cache: a reader who comes too late, or to another node, waits longer. The zero
 // value is empty. Safe for concurrent use.
-type begun struct {
+type cursors struct {
 	mu   sync.Mutex
 	kept []unread // oldest first
 }
@@ -41,12 +41,12 @@ func viewOf(a messages.AgentID, q messages.Query) string {
 }
 
 // keep gives the cursor under which rest will be found, for a while.
-func (b *begun) keep(of string, rest any) (cursor string) {
+func (b *cursors) keep(of string, rest any) (cursor string) {
 	cursor = rand.Text()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.kept = append(b.kept, unread{cursor, of, rest, time.AfterFunc(begunFor, func() { b.take(of, cursor) })})
-	if len(b.kept) > begunAtOnce {
+	b.kept = append(b.kept, unread{cursor, of, rest, time.AfterFunc(cursorFor, func() { b.take(of, cursor) })})
+	if len(b.kept) > cursorsAtOnce {
 		b.kept[0].timer.Stop()
 		b.kept = slices.Delete(b.kept, 0, 1)
 	}
@@ -54,7 +54,7 @@ func (b *begun) keep(of string, rest any) (cursor string) {
 }
 
 // take gives what was kept, once; nil if there is nothing.
-func (b *begun) take(of, cursor string) (rest any) {
+func (b *cursors) take(of, cursor string) (rest any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.kept, func(u unread) bool { return u.cursor == cursor && u.of == of })
@@ -67,11 +67,11 @@ func (b *begun) take(of, cursor string) (rest any) {
 	return u.rest
 }
 
-// begunAs is what the page before has left for this one; false if it is gone.
-func begunAs[T any](g *Gateway, a messages.AgentID, q messages.Query) (rest T, is bool) {
+// restOf is what the page before has left for this one; false if it is gone.
+func restOf[T any](g *Gateway, a messages.AgentID, q messages.Query) (rest T, is bool) {
 	if q.Cursor == "" {
 		return rest, false
 	}
-	rest, is = g.begun.take(viewOf(a, q), q.Cursor).(T)
+	rest, is = g.cursors.take(viewOf(a, q), q.Cursor).(T)
 	return rest, is
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Hub broadcasts what agents do: to the streams of this node, and on NATS to those of other
+// Broker broadcasts what agents do: to the streams of this node, and on NATS to those of other
 // nodes and to any subscriber. It is the actors' observer: nothing it does blocks, so that a stream
 // that stalls or dies harms neither the agent nor other streams. It implements what
-// an owner is asked by other nodes' hubs; see [Router].
-type Hub struct {
+// an owner is asked by other nodes' brokers; see [Router].
+type Broker struct {
 	conn     *nats.Conn
 	subjects messages.Subjects
 	agents   *projections.Agents
@@ -33,20 +33,20 @@ type Hub struct {
 	late late
 }
 
-// NewHub returns a hub that publishes on conn and keeps the list of agents up to
+// NewBroker returns a broker that publishes on conn and keeps the list of agents up to
 // date with what is committed here; fenced is called when an agent
 // meets a newer owner.
-func NewHub(conn *nats.Conn, subjects messages.Subjects, agents *projections.Agents, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch), nodes Nodes) *Hub {
-	return &Hub{
+func NewBroker(conn *nats.Conn, subjects messages.Subjects, agents *projections.Agents, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch), nodes Nodes) *Broker {
+	return &Broker{
 		conn: conn, subjects: subjects, agents: agents, logger: logger, fenced: fenced, nodes: nodes,
 		live: make(chan *nats.Msg, maxLive), followed: make(map[messages.AgentID]*followed),
 	}
 }
 
-var _ actors.Observer = (*Hub)(nil)
+var _ actors.Observer = (*Broker)(nil)
 
 // Committed hands a frame to the agent's streams on this node, and publishes a notice of it.
-func (h *Hub) Committed(c actors.Commit) {
+func (h *Broker) Committed(c actors.Commit) {
 	h.agents.Apply(projections.Agent{
 		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time, Waiting: c.Waiting, LastFailed: c.Failed,
 	})
@@ -56,7 +56,7 @@ func (h *Hub) Committed(c actors.Commit) {
 
 // Delta hands a piece of an answer to the agent's streams, and to those of the
 // agents above it, and publishes it for each.
-func (h *Hub) Delta(d actors.Delta) {
+func (h *Broker) Delta(d actors.Delta) {
 	h.each(d.Agent, func(f *feed) { f.push(item{delta: &d}) })
 	h.broadcast(d.Agent, d)
 	for _, caller := range d.Above {
@@ -75,14 +75,14 @@ func (h *Hub) Delta(d actors.Delta) {
 
 // broadcast publishes on the agent's live subject. Nothing of it is kept: what must not be lost is
 // in the log.
-func (h *Hub) broadcast(a messages.AgentID, v any) {
+func (h *Broker) broadcast(a messages.AgentID, v any) {
 	if b, err := json.Marshal(v); err == nil {
 		_ = h.conn.Publish(h.subjects.Live(a), b)
 	}
 }
 
 // Fenced reports that an agent met a newer owner, and has its streams read the log.
-func (h *Hub) Fenced(a messages.AgentID, newer messages.Epoch) {
+func (h *Broker) Fenced(a messages.AgentID, newer messages.Epoch) {
 	h.each(a, func(f *feed) { f.push(item{reached: everything}) })
 	h.fenced(a, newer)
 }
@@ -97,7 +97,7 @@ type replyJSON struct {
 }
 
 // Owed publishes facts that inputs' senders asked to be told.
-func (h *Hub) Owed(replies []actors.Reply) {
+func (h *Broker) Owed(replies []actors.Reply) {
 	for _, r := range replies {
 		h.publish(r.Agent, r.Subject, replyJSON{
 			ID: r.Agent.String() + "." + number(r.N), Agent: r.Agent.String(), Input: r.Input,
@@ -107,7 +107,7 @@ func (h *Hub) Owed(replies []actors.Reply) {
 }
 
 // Told publishes the answer to a command, or a refusal.
-func (h *Hub) Told(subject string, a messages.AgentID, answer messages.Answer) {
+func (h *Broker) Told(subject string, a messages.AgentID, answer messages.Answer) {
 	h.publish(a, subject, struct {
 		Agent string `json:"agent"`
 		Type  string `json:"type"`
@@ -122,7 +122,7 @@ func answerType(a messages.Answer) string {
 	return "applied"
 }
 
-func (h *Hub) publish(a messages.AgentID, subject string, v any) {
+func (h *Broker) publish(a messages.AgentID, subject string, v any) {
 	b, err := json.Marshal(v)
 	if err == nil {
 		err = h.subjects.AllowNamedReply(a.Tenant, subject) // once more: the fact may be older than the rule
@@ -154,14 +154,14 @@ const (
 )
 
 // keep sends a message when the connection is back, if no more than maxLate wait.
-func (h *Hub) keep(msg *nats.Msg) {
+func (h *Broker) keep(msg *nats.Msg) {
 	h.late.mu.Lock()
 	defer h.late.mu.Unlock()
 	h.later(msg)
 }
 
 // later keeps a reply; h.late.mu is held.
-func (h *Hub) later(msg *nats.Msg) {
+func (h *Broker) later(msg *nats.Msg) {
 	switch len(h.late.msgs) {
 	case 0:
 		h.logger.Warn(lateText)
@@ -173,7 +173,7 @@ func (h *Hub) later(msg *nats.Msg) {
 	h.late.msgs = append(h.late.msgs, msg)
 }
 
-func (h *Hub) sendLate() {
+func (h *Broker) sendLate() {
 	h.late.mu.Lock()
 	defer h.late.mu.Unlock()
 	for len(h.late.msgs) > 0 {

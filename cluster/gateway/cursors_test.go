@@ -66,8 +66,8 @@ func TestPagesGoOn(t *testing.T) {
 
 // What is kept for a reader is for the same view of the same agent, once, and only
 // so much is.
-func TestBegunIsForItsReader(t *testing.T) {
-	var b begun
+func TestCursorIsForItsReader(t *testing.T) {
+	var b cursors
 	other := messages.AgentID{Tenant: "default", Kind: "support", Key: "other"}
 	turns := messages.Query{View: "turns", From: 7, Limit: 3, Cursor: "c"}
 	first := b.keep(viewOf(till, turns), 1)
@@ -82,8 +82,8 @@ func TestBegunIsForItsReader(t *testing.T) {
 	if got := b.take(viewOf(till, turns), first); got != nil {
 		t.Errorf("then %v", got)
 	}
-	cursors := make([]string, 0, begunAtOnce+1)
-	for i := range begunAtOnce + 1 {
+	cursors := make([]string, 0, cursorsAtOnce+1)
+	for i := range cursorsAtOnce + 1 {
 		cursors = append(cursors, b.keep("v", i))
 	}
 	if got := b.take("v", cursors[0]); got != nil {

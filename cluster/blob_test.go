@@ -403,7 +403,7 @@ func TestLargeAnswer(t *testing.T) { // A36
 	w.smallFrames()
 }
 
-// What NATS lets through is taken by every door; what it does not, the client says.
+// What NATS lets through is taken by every endpoint; what it does not, the client says.
 func TestLargeInputs(t *testing.T) { // A36, A102
 	w := newWorld(t).patient()
 	n := w.node()
@@ -466,7 +466,7 @@ func TestPromptAsLargeAsNATSTakes(t *testing.T) { // A36, A102
 	w.node(agents(short, nil))
 	body := strings.Repeat("x", int(w.nc.MaxPayload())-20)
 	taken, told := 0, 0
-	for i := 0; i < 500 && (taken == 0 || told == 0); i++ { // whose door it comes to is chance
+	for i := 0; i < 500 && (taken == 0 || told == 0); i++ { // whose endpoint it comes to is chance
 		switch got := w.request(fmt.Sprintf("agents.prompt.assistant.default.a%d", i), body); {
 		case got.code == "":
 			taken++

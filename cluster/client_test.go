@@ -91,7 +91,7 @@ func TestInputIsLostOnItsWay(t *testing.T) { // A8
 	})
 }
 
-// An agent's owner does not define its kind, and the node whose door is asked does, or
+// An agent's owner does not define its kind, and the node whose endpoint is asked does, or
 // knows who does: who asks is told which node it is, and may ask again later.
 func TestOwnerLacksKind(t *testing.T) { // A91, A102
 	embeddedtest.Long(t, "several nodes")
@@ -105,7 +105,7 @@ func TestOwnerLacksKind(t *testing.T) { // A91, A102
 	for ; w.owner(messages.AgentID{Tenant: "default", Kind: "new", Key: fmt.Sprint(key)}.Partition()) != first.ID(); key++ {
 	}
 	agent := fmt.Sprintf("new/%d", key)
-	for range 6 { // either door
+	for range 6 { // either endpoint
 		got := w.request("agents.prompt.new.default."+fmt.Sprint(key), "hello")
 		if got.code != "500" || !strings.Contains(got.reason, "node "+first.ID()+", which defines no kind \"new\"") || !strings.Contains(got.reason, agent) {
 			t.Fatalf("%+v", got)

@@ -1,5 +1,5 @@
 // Package cluster puts a node together: NATS (embedded or given), the event
-// log, the agents, their inputs and the doors. [Start] is the whole product as
+// log, the agents, their inputs and the endpoints. [Start] is the whole product as
 // a library.
 //
 // # Guarantees
@@ -163,13 +163,13 @@ type Config struct {
 // Node is a running node. Its methods are safe for concurrent use.
 type Node struct {
 	cfg       Config
-	calm      *calm // what cfg.Logger writes to
+	limiter   *limiter // what cfg.Logger writes to
 	id        string
 	subjects  messages.Subjects
 	server    *embedded.Server
 	sync      string
-	doors     *nats.Conn
-	js        jetstream.JetStream // of doors
+	nc        *nats.Conn          // of the endpoints
+	js        jetstream.JetStream // of nc
 	conns     []*nats.Conn
 	streams   *natslog.Log // what log is stored in
 	log       *encrypted.Log
@@ -222,10 +222,10 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		cfg.DrainLimit = 20 * time.Second
 	}
 	id := ulid.Make().String()
-	quiet := newCalm(cfg.Logger.With("node", id).Handler())
-	cfg.Logger = slog.New(quiet)
+	limited := newLimiter(cfg.Logger.With("node", id).Handler())
+	cfg.Logger = slog.New(limited)
 	n := &Node{
-		cfg: cfg, calm: quiet, id: id, subjects: messages.Subjects{Root: cfg.Root}, agents: &projections.Agents{}, started: time.Now().UTC(),
+		cfg: cfg, limiter: limited, id: id, subjects: messages.Subjects{Root: cfg.Root}, agents: &projections.Agents{}, started: time.Now().UTC(),
 	}
 	n.life, n.end = context.WithCancelCause(context.Background())
 	n.kinds = &kinds{self: n.id}
@@ -235,7 +235,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openIndex, n.openHost, n.openOwner, n.openGateway, n.join, n.openDoors, n.openControl, n.openRetention, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openIndex, n.openHost, n.openOwner, n.openGateway, n.join, n.openEndpoints, n.openControl, n.openRetention, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -323,16 +323,16 @@ func (n *Node) peers() gateway.Nodes {
 
 // openHost makes the actor system, and what commits and commands go through.
 func (n *Node) openHost(ctx context.Context) error {
-	n.host = newHost(n.doors, n.subjects, n.cfg.Logger)
+	n.host = newHost(n.nc, n.subjects, n.cfg.Logger)
 	n.onClose(n.host.stop)
 	router := n.host.router
-	broker := gateway.NewBroker(n.doors, n.subjects, n.agents, n.cfg.Logger, n.fenced, n.peers())
+	broker := gateway.NewBroker(n.nc, n.subjects, n.agents, n.cfg.Logger, n.fenced, n.peers())
 	router.local, router.owner = broker, n.ownerOf
 	err := router.open()
 	if err != nil {
 		return fmt.Errorf("listen to other nodes: %w", err)
 	}
-	if n.js, err = jetstream.New(n.doors); err != nil {
+	if n.js, err = jetstream.New(n.nc); err != nil {
 		return err
 	}
 	rt, err := await(ctx, n, func(ctx context.Context) (*actors.Runtime, error) {
@@ -356,7 +356,7 @@ func (n *Node) openHost(ctx context.Context) error {
 func (n *Node) openOwner(ctx context.Context) (err error) {
 	rt, router := n.host.runtime, n.host.router
 	inputs := inbox.Config{
-		Conn: n.doors, Subjects: n.subjects, Told: n.broker.Told, Logger: n.cfg.Logger,
+		Conn: n.nc, Subjects: n.subjects, Told: n.broker.Told, Logger: n.cfg.Logger,
 		Serves: func(kind string) bool { return rt.Serves(kind) == nil }, KnownElsewhere: n.kinds.expected,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
 			answer, err := n.host.ask(ctx, d.Agent, d)
@@ -382,15 +382,15 @@ func (n *Node) openOwner(ctx context.Context) (err error) {
 
 // openGateway makes the endpoints. They receive nothing yet.
 func (n *Node) openGateway(context.Context) error {
-	n.client = client.New(n.doors, n.cfg.Root)
+	n.client = client.New(n.nc, n.cfg.Root)
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
-		Conn: n.doors, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
+		Conn: n.nc, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
 		Deliver: n.host.router.deliver, Whole: n.integrity.WholeNow,
 		Agents:  n.agents,
 		Index:   n.index,
 		Nodes:   n.peers(),
-		Cluster: standing{n},
+		Cluster: members{n},
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
@@ -407,7 +407,7 @@ func (n *Node) openGateway(context.Context) error {
 // join becomes a member and takes the partitions that are free.
 func (n *Node) join(ctx context.Context) error {
 	n.integrity.Follow(owned{n.owner, n.ownership})
-	if err := natslog.Await(ctx, n.doors, n.cfg.Logger, n.ownership.Join); err != nil {
+	if err := natslog.Await(ctx, n.nc, n.cfg.Logger, n.ownership.Join); err != nil {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	n.onClose(n.ownership.Close)
@@ -422,7 +422,7 @@ func (n *Node) join(ctx context.Context) error {
 
 // await opens something that asks JetStream, again while that does not answer.
 func await[T any](ctx context.Context, n *Node, open func(context.Context) (T, error)) (got T, err error) {
-	err = natslog.Await(ctx, n.doors, n.cfg.Logger, func(ctx context.Context) error {
+	err = natslog.Await(ctx, n.nc, n.cfg.Logger, func(ctx context.Context) error {
 		got, err = open(ctx)
 		return err
 	})
@@ -449,10 +449,10 @@ func hostname() string {
 // fenced is called after an agent has met a newer owner than this node.
 func (n *Node) fenced(a messages.AgentID, _ messages.Epoch) { n.ownership.Doubt(a.Partition()) }
 
-func (n *Node) openDoors(context.Context) error {
+func (n *Node) openEndpoints(context.Context) error {
 	n.onClose(n.gateway.Close)
 	if err := n.gateway.Open(); err != nil {
-		return fmt.Errorf("open the doors: %w", err)
+		return fmt.Errorf("open the endpoints: %w", err)
 	}
 	return nil
 }
@@ -460,11 +460,11 @@ func (n *Node) openDoors(context.Context) error {
 // heard waits until the server knows what this node listens to. If the connection breaks
 // meanwhile, it is told that anew.
 func (n *Node) heard(ctx context.Context) error {
-	return natslog.Await(ctx, n.doors, n.cfg.Logger, func(ctx context.Context) error {
+	return natslog.Await(ctx, n.nc, n.cfg.Logger, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		err := n.doors.FlushWithContext(ctx)
-		if errors.Is(err, nats.ErrConnectionClosed) && !n.doors.IsClosed() { // it broke with the question on its way
+		err := n.nc.FlushWithContext(ctx)
+		if errors.Is(err, nats.ErrConnectionClosed) && !n.nc.IsClosed() { // it broke with the question on its way
 			err = nats.ErrDisconnected
 		}
 		return err
@@ -510,7 +510,7 @@ func (n *Node) URL() string {
 	if n.server != nil {
 		return n.server.ClientURL()
 	}
-	return messages.Redacted(n.doors.ConnectedUrl())
+	return messages.Redacted(n.nc.ConnectedUrl())
 }
 
 // Exposed reports whether the node has an embedded server that requires no login and listens
@@ -550,7 +550,7 @@ func (n *Node) fail(why error) {
 // once does nothing.
 func (n *Node) Close() error {
 	n.leaving.Do(func() {
-		if n.cfg.DrainLimit < 0 || n.Err() != nil || !n.doors.IsConnected() || !n.ownership.Others() {
+		if n.cfg.DrainLimit < 0 || n.Err() != nil || !n.nc.IsConnected() || !n.ownership.Others() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.DrainLimit)
@@ -565,7 +565,7 @@ func (n *Node) Close() error {
 
 // Drain gives this node's partitions to the others, waiting where a tool runs that
 // must not be cut off, for Config.DrainLimit in each partition at most, and returns when it has none left: it takes none from then on,
-// and its doors stay open. Agents whose partition moves pause for a moment; callers
+// and its endpoints stay open. Agents whose partition moves pause for a moment; callers
 // and inputs wait for them. With on false it takes part again, and returns at once.
 // When ctx ends first it goes on giving, and the error says how many are left. It is
 // refused where nobody else takes partitions, also when that becomes so meanwhile: the

@@ -29,8 +29,8 @@ func (n *Node) connect(ctx context.Context) error {
 		}
 		n.onClose(nc.Close)
 		if i == logConns {
-			n.doors = nc
-			n.calm.watch(nc)
+			n.nc = nc
+			n.limiter.watch(nc)
 		} else {
 			n.conns = append(n.conns, nc)
 		}
@@ -112,7 +112,7 @@ func (n *Node) askSync(ctx context.Context) error {
 	case n.cfg.System == nil:
 		return nil
 	}
-	nc, err := natslog.Connect(cmp.Or(n.cfg.NATS, n.doors.ConnectedUrl()), append([]nats.Option{nats.Name("reprise " + n.id + " system"), nats.ErrorHandler(n.connectionError)}, n.cfg.System...)...)
+	nc, err := natslog.Connect(cmp.Or(n.cfg.NATS, n.nc.ConnectedUrl()), append([]nats.Option{nats.Name("reprise " + n.id + " system"), nats.ErrorHandler(n.connectionError)}, n.cfg.System...)...)
 	if err != nil {
 		return fmt.Errorf("system account: %w", err)
 	}

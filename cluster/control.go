@@ -17,12 +17,12 @@ const orderLimit = 5 * time.Second
 // openControl listens to operators: on a subject of the node's own, and with the
 // others on one where any of them says who is there.
 func (n *Node) openControl(ctx context.Context) error {
-	list, err := n.doors.QueueSubscribe(n.subjects.NodeOrders(""), "nodes", func(msg *nats.Msg) { go n.answerOrder(msg, n.nodes) })
+	list, err := n.nc.QueueSubscribe(n.subjects.NodeOrders(""), "nodes", func(msg *nats.Msg) { go n.answerOrder(msg, n.nodes) })
 	if err != nil {
 		return err
 	}
 	n.onClose(func() { _ = list.Unsubscribe() })
-	mine, err := n.doors.Subscribe(n.subjects.NodeOrders(n.id), func(msg *nats.Msg) { go n.answerOrder(msg, n.ordered) })
+	mine, err := n.nc.Subscribe(n.subjects.NodeOrders(n.id), func(msg *nats.Msg) { go n.answerOrder(msg, n.ordered) })
 	if err != nil {
 		return err
 	}

@@ -93,10 +93,10 @@ func (ts *timers) begin() {
 }
 
 // ripe adds the agents to be woken by now to list, earliest first, each once.
-func (ts *timers) ripe(list []owing, now time.Time) []owing {
+func (ts *timers) ripe(list []wakeup, now time.Time) []wakeup {
 	for len(ts.queue) > 0 && ts.queue[0].wake <= now.UnixNano() {
 		t, _ := heap.Pop(&ts.queue).(*timer)
-		list = append(list, owing{t.agent, time.Unix(0, t.wake)})
+		list = append(list, wakeup{t.agent, time.Unix(0, t.wake)})
 	}
 	return list
 }

@@ -24,7 +24,7 @@ func paused(key string, due time.Time) eventlog.Head {
 	return eventlog.Head{Agent: named(key), Summary: eventlog.Summary{Phase: messages.PhasePaused, Due: due}}
 }
 
-func (w *watched) saw(heads ...eventlog.Head) {
+func (w *partition) saw(heads ...eventlog.Head) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, head := range heads {
@@ -33,7 +33,7 @@ func (w *watched) saw(heads ...eventlog.Head) {
 }
 
 // take makes the partition ours, as [owner.Acquired] does.
-func (w *watched) take(epoch messages.Epoch) {
+func (w *partition) take(epoch messages.Epoch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.epoch = epoch
@@ -46,7 +46,7 @@ func TestTimersWake(t *testing.T) { // A25
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-		w := &watched{more: make(chan struct{}, 1)}
+		w := &partition{more: make(chan struct{}, 1)}
 		open := paused("open", at(3))
 		open.Open = true
 		w.saw(paused("b", at(20)), paused("a", at(10)), paused("past", at(-5)), paused("never", time.Time{}), open,
@@ -209,7 +209,7 @@ func BenchmarkTimers(b *testing.B) {
 	}
 }
 
-func agentsOf(list []owing) []messages.AgentID {
+func agentsOf(list []wakeup) []messages.AgentID {
 	agents := make([]messages.AgentID, len(list))
 	for i, o := range list {
 		agents[i] = o.agent

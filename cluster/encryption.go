@@ -99,7 +99,7 @@ func (n *Node) watchMark(ctx context.Context) error {
 	if n.keys != nil {
 		return nil
 	}
-	if err := natslog.Await(ctx, n.doors, n.cfg.Logger, n.staysPlain); err != nil {
+	if err := natslog.Await(ctx, n.nc, n.cfg.Logger, n.staysPlain); err != nil {
 		return err
 	}
 	n.background(func(ctx context.Context) {

@@ -229,13 +229,13 @@ func TestOrderHoldsOverTheOwnersConnection(t *testing.T) { // A7
 	if r := <-ask("before"); r.err != nil {
 		t.Fatal(r.err)
 	}
-	connected := owner.doors.StatusChanged(nats.CONNECTED)
+	connected := owner.nc.StatusChanged(nats.CONNECTED)
 	gone := way.lose("the first of two")
 	first := ask("the first of two")
 	<-gone
 	way.breaks()
 	<-connected
-	if err := owner.doors.FlushWithContext(ctx); err != nil { // the server knows what it listens to
+	if err := owner.nc.FlushWithContext(ctx); err != nil { // the server knows what it listens to
 		t.Fatal(err)
 	}
 	second := ask("the second of two")
@@ -299,7 +299,7 @@ func TestSentAgain(t *testing.T) { // A3
 	defer cancel()
 	n := pair(t)[0]
 	a := ownedBy(ctx, t, n)
-	h := newHost(n.doors, messages.Subjects{Root: "other"}, slog.New(slog.DiscardHandler)) // where no node listens
+	h := newHost(n.nc, messages.Subjects{Root: "other"}, slog.New(slog.DiscardHandler)) // where no node listens
 	t.Cleanup(h.stop)
 	if err := h.router.open(); err != nil {
 		t.Fatal(err)
@@ -335,7 +335,7 @@ func TestSentAgain(t *testing.T) { // A3
 			return nil
 		})
 		came := make(chan *nats.Msg, 16)
-		owner, err := n.doors.ChanSubscribe(h.router.subjects.Owner(a.Partition()), came)
+		owner, err := n.nc.ChanSubscribe(h.router.subjects.Owner(a.Partition()), came)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +365,7 @@ func TestOwnerAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		msg, err := nodes[1].doors.RequestWithContext(ctx, nodes[0].subjects.Owner(a.Partition()), b)
+		msg, err := nodes[1].nc.RequestWithContext(ctx, nodes[0].subjects.Owner(a.Partition()), b)
 		if err != nil {
 			return response{}, err
 		}

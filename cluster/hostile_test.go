@@ -30,7 +30,7 @@ var hostile = map[string]struct{ body, code string }{
 	"hostile reply":   {`{"content":"hi","reply":"reprise.log.0.default.assistant.b"}`, "forbidden_reply"},
 }
 
-// Malformed input at every door: the sender is told, or a dead letter is kept,
+// Malformed input at every endpoint: the sender is told, or a dead letter is kept,
 // and the agent and its neighbour are as before.
 func TestMalformedInput(t *testing.T) { // A102
 	w := newWorld(t)
@@ -40,7 +40,7 @@ func TestMalformedInput(t *testing.T) { // A102
 	before := len(w.events(c, "assistant/a"))
 	for name, h := range hostile {
 		if got := w.request("agents.prompt.assistant.default.a", h.body); got.code == "" || got.code == "500" || got.reason == "" || !got.ended {
-			t.Errorf("%s: the prompt door says %+v", name, got)
+			t.Errorf("%s: the prompt endpoint says %+v", name, got)
 		}
 		w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(h.body)))
 	}
@@ -165,7 +165,7 @@ func TestHostileHeaders(t *testing.T) { // A102
 	w.until(c, "assistant/a", ofType("turn.completed"))
 }
 
-// No door answers on a subject that is not the caller's to write to.
+// No endpoint answers on a subject that is not the caller's to write to.
 func TestHostileReplySubjects(t *testing.T) { // A104
 	w := newWorld(t)
 	n := w.node()
@@ -181,13 +181,13 @@ func TestHostileReplySubjects(t *testing.T) { // A104
 	w.ok(err)
 	sent := 0
 	for _, reply := range targets {
-		for _, door := range []struct{ subject, body string }{
+		for _, endpoint := range []struct{ subject, body string }{
 			{"agents.prompt.assistant.default.a", "hi"}, {"agents.prompt.nobody.default.a", "hi"}, {"agents.status.assistant.default.a", ""},
 			{"reprise.q.default.assistant.a", `{"view":"events"}`}, {"reprise.q.default.assistant.a", "}"}, {"reprise.q.default", `{"view":"agents"}`},
 			{"$SRV.INFO.agents", ""}, {"$SRV.PING", ""}, {"$SRV.STATS.agents", ""},
 			{"_actor.reprise.ping." + n.ID(), ""}, {"_actor.reprise.own." + p, ""},
 		} {
-			w.ok(w.nc.PublishRequest(door.subject, reply, []byte(door.body)))
+			w.ok(w.nc.PublishRequest(endpoint.subject, reply, []byte(endpoint.body)))
 			sent++
 		}
 		for _, family := range []string{"in", "ctl"} {
@@ -206,7 +206,7 @@ func TestHostileReplySubjects(t *testing.T) { // A104
 			t.Errorf("letter %+v", l)
 		}
 	}
-	w.say(c, "assistant/a", "2", "all doors have been through their queues")
+	w.say(c, "assistant/a", "2", "all endpoints have been through their queues")
 	got := map[string]int{}
 	for {
 		msg, err := witness.NextMsg(1)

@@ -45,7 +45,7 @@ type owner struct {
 
 	recovered recovered
 
-	partitions [messages.Partitions]watched
+	partitions [messages.Partitions]partition
 }
 
 // heads is what an owner reads of the log itself.
@@ -184,7 +184,7 @@ func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 	})
 	w.note(head)
 	if head.Epoch < w.epoch { // A107: a late frame of an owner before us
-		w.owe(w.epoch, owing{head.Agent, head.Time})
+		w.owe(w.epoch, wakeup{head.Agent, head.Time})
 	}
 }
 
@@ -222,7 +222,7 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 		}
 		<-done
 	}
-	woken := w.unsettled()
+	woken := w.toWake()
 	w.owe(epoch, woken...)
 	o.recovered.tell(o.logger, p, epoch, len(w.open), len(woken)-len(w.open))
 	o.came(p)
@@ -235,7 +235,7 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 
 // recover wakes the agents that owe work or whose timer is due, as they become
 // known, until ctx ends.
-func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
+func (o *owner) recover(ctx context.Context, w *partition, epoch messages.Epoch) {
 	var wakes sync.WaitGroup
 	defer wakes.Wait()
 	for {
@@ -258,7 +258,7 @@ func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
 	}
 }
 
-func (o *owner) recoverOne(ctx context.Context, w *watched, epoch messages.Epoch, next owing, ahead *eventlog.Newest) {
+func (o *owner) recoverOne(ctx context.Context, w *partition, epoch messages.Epoch, next wakeup, ahead *eventlog.Newest) {
 	switch o.wake(ctx, &actors.Activate{Agent: next.agent, Ahead: ahead}) {
 	case awake:
 		w.woken(next.agent)
@@ -282,7 +282,7 @@ const (
 
 // readAhead reads ahead for agents that are about to be woken. What it does not give they
 // read themselves.
-func (o *owner) readAhead(ctx context.Context, crowd []owing) map[messages.AgentID]*eventlog.Newest {
+func (o *owner) readAhead(ctx context.Context, crowd []wakeup) map[messages.AgentID]*eventlog.Newest {
 	if len(crowd) < fewCrowd {
 		return nil
 	}
@@ -382,8 +382,8 @@ func (o *owner) Lost(p messages.Partition) {
 	}
 }
 
-// owing is how many of a partition's agents owe work.
-func (o *owner) owing(p messages.Partition) int {
+// openAgents returns how many of a partition's agents owe work.
+func (o *owner) openAgents(p messages.Partition) int {
 	w := &o.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,16 +25,16 @@ const toldAfter = time.Second
 
 // tell says that agents of a partition owe work and are recovered, and of others that
 // they are only to tell again what may not have been heard.
-func (r *recovered) tell(to *slog.Logger, p messages.Partition, epoch messages.Epoch, owing, again int) {
-	if owing+again > 0 {
-		to.Debug("agents are woken", "partition", p, "epoch", epoch, "owing", owing, "again", again)
+func (r *recovered) tell(to *slog.Logger, p messages.Partition, epoch messages.Epoch, open, again int) {
+	if open+again > 0 {
+		to.Debug("agents are woken", "partition", p, "epoch", epoch, "owing", open, "again", again)
 	}
-	if owing == 0 {
+	if open == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.agents += owing
+	r.agents += open
 	if r.in = append(r.in, fmt.Sprintf("%s@%d", p, epoch)); len(r.in) == 1 {
 		time.AfterFunc(toldAfter, func() { r.flush(to) })
 	}

@@ -73,7 +73,7 @@ func TestStartOverABreak(t *testing.T) { // A30
 		"the log":       {"$JS.API.STREAM."},
 		"the members":   {"KV_reprise_members"},
 		"the leases":    {"KV_reprise_leases"},
-		"the doors":     {"SUB agents.prompt."},
+		"the endpoints": {"SUB agents.prompt."},
 		"the operators": {listens},
 		"the last look": {listens, "STREAM.INFO.REPRISE_DEF"},
 	} {

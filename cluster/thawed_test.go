@@ -65,7 +65,7 @@ func TestFrozenBeforeTool(t *testing.T) { // A92 A22
 }
 
 // written waits until the log of an agent holds an event like this one. It asks no
-// door: one in some is a frozen node's.
+// endpoint: one in some is a frozen node's.
 func (w *world) written(agent string, like messages.Event) (found messages.Event) {
 	w.t.Helper()
 	a, err := messages.ParseAgentID(agent)

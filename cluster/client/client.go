@@ -60,11 +60,11 @@ func (c *Client) named(h nats.Header) nats.Header {
 }
 
 const (
-	// firstSilence is how long a door may take to say that it has a request before
+	// firstSilence is how long an endpoint may take to say that it has a request before
 	// another one is given it too. It says so within a third of a second, unless its node
 	// is frozen: the server goes on giving requests to one for minutes.
 	firstSilence = 1500 * time.Millisecond
-	// aliveSilence is how long a door may be silent that has said it is there: it says
+	// aliveSilence is how long an endpoint may be silent that has said it is there: it says
 	// so every two seconds.
 	aliveSilence = 7 * time.Second
 	// silence is how long endpoints are asked in vain.

@@ -19,7 +19,7 @@ import (
 // prompts answers the prompts that assistant/a is sent: each is given its number and where its answers go.
 func prompts(t *testing.T, answer func(nc *nats.Conn, n int, reply string)) (*client.Client, context.Context) {
 	t.Helper()
-	return doors(t, answer, func(_ *nats.Conn, take func(string)) {
+	return endpoints(t, answer, func(_ *nats.Conn, take func(string)) {
 		take(messages.Prompt(messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}))
 	})
 }
@@ -173,7 +173,7 @@ func TestNoInboxTwice(t *testing.T) {
 func TestAskedAgainBehindWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	asked := make(chan nats.Header, 2)
-	c, ctx := doors(t, nil, func(nc *nats.Conn, _ func(string)) {
+	c, ctx := endpoints(t, nil, func(nc *nats.Conn, _ func(string)) {
 		if _, err := nc.Subscribe("agents.prompt.>", func(m *nats.Msg) {
 			asked <- m.Header
 			if len(asked) == 1 {

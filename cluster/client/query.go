@@ -238,12 +238,12 @@ func (r *received) take(h nats.Header) error {
 	return nil
 }
 
-// quickDoors is how many doors are asked firstSilence apart: of two nodes one that is
+// quickEndpoints is how many endpoints are asked firstSilence apart: of two nodes one that is
 // frozen is asked so often in one case of a thousand. Those behind come ever slower, for
 // then it is more likely that all have too much to do.
-const quickDoors = 10
+const quickEndpoints = 10
 
-// firstWord gives a request to a door, and to others while none has said a word, for
+// firstWord gives a request to an endpoint, and to others while none has said a word, for
 // silence at most. The first that does is the one that is heard from then on.
 func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, error) {
 	request := nats.NewMsg(to.subject)
@@ -266,7 +266,7 @@ func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, 
 			return msg, nil
 		case !isSilence(err) || time.Since(began) > silence:
 			return nil, err
-		case asked >= quickDoors:
+		case asked >= quickEndpoints:
 			within *= 2
 		}
 	}

@@ -57,7 +57,7 @@ func TestJoinerOfLargeLines(t *testing.T) { // A36
 }
 
 // A part that was lost on its way is noticed, also if it was the first or the last;
-// what has no number is no part, and a door that says how many there are is believed.
+// what has no number is no part, and an endpoint that says how many there are is believed.
 func TestReceived(t *testing.T) {
 	for _, c := range []struct {
 		heard []string // the number of a part, or =n: n were sent

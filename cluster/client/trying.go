@@ -16,7 +16,7 @@ const (
 	// to mostPause.
 	firstPause = 50 * time.Millisecond
 	mostPause  = time.Second
-	// waitsForLeader is how long a view is asked for that no door can give now, and a
+	// waitsForLeader is how long a view is asked for that no endpoint can give now, and a
 	// message published that no stream takes now. Elections took up to ten seconds in
 	// our tests.
 	waitsForLeader = 12 * time.Second
@@ -30,7 +30,7 @@ type trying struct {
 	pause  time.Duration
 }
 
-// soon says whether it is worth while to ask for a view again though a door has answered
+// soon says whether it is worth while to ask for a view again though an endpoint has answered
 // with err: what it was asked for cannot be had now, as while a stream elects its leader
 // or a connection is made again, which is over within waitsForLeader.
 func (t *trying) soon(err error) bool {
@@ -41,7 +41,7 @@ func (t *trying) soon(err error) bool {
 	return t.broken == nil || time.Since(t.since) < waitsForLeader
 }
 
-// nobodyError says that no door is there.
+// nobodyError says that no endpoint is there.
 type nobodyError struct{ refused *messages.Error }
 
 // Error is what callers are told.

@@ -74,7 +74,7 @@ func (w *World) Send(agent, id, plan string) {
 }
 
 // PromptOnce prompts an agent as `nats pub` would: it is said once, at any node's
-// door, and nobody reads the answer.
+// endpoint, and nobody reads the answer.
 func (w *World) PromptOnce(agent, id, plan string) {
 	w.t.Helper()
 	w.known(agent, id, plan)
@@ -212,7 +212,7 @@ type Child struct {
 	Owner string // among the members
 }
 
-// Tree walks from an agent to those below it, through the doors, a parent before its
+// Tree walks from an agent to those below it, through the endpoints, a parent before its
 // children.
 func (w *World) Tree(agent string) (all []Child) {
 	w.t.Helper()
@@ -230,7 +230,7 @@ func (w *World) Tree(agent string) (all []Child) {
 	return all
 }
 
-// one reads a view, as often as the doors say that trying again helps.
+// one reads a view, as often as the endpoints say that trying again helps.
 func one[T any](w *World, agent, view string) (list []T) {
 	w.t.Helper()
 	for {

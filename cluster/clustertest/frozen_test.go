@@ -13,7 +13,7 @@ import (
 )
 
 // The server goes on giving requests to a node that is frozen. Whoever prompts or reads
-// is answered all the same, for the client asks another door.
+// is answered all the same, for the client asks another endpoint.
 func TestFrozenDoor(t *testing.T) { // A92 A91
 	w := clustertest.New(t, clustertest.Nodes(3))
 	const agent = "worker/read"

@@ -41,7 +41,7 @@ func atGate(w *clustertest.World, n *clustertest.Node, plan string, hold func(in
 	}
 }
 
-// One id has one effect, whichever door it comes through, however often, and also
+// One id has one effect, whichever endpoint it comes through, however often, and also
 // after its owner was killed and after all nodes were started again. To another
 // agent it is another input.
 func TestSameID(t *testing.T) { // A8
@@ -50,7 +50,7 @@ func TestSameID(t *testing.T) { // A8
 	first := w.Ask(agent, "twice", clustertest.Pay)
 	again := func(when string) {
 		t.Helper()
-		for range 8 { // through either door
+		for range 8 { // through either endpoint
 			if got := w.Ask(agent, "twice", clustertest.Pay); got.Err != nil || got.Output != first.Output || got.N != first.N {
 				t.Errorf("%s: %+v, at first %+v", when, got, first)
 			}

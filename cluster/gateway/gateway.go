@@ -1,4 +1,4 @@
-// Package gateway holds a node's doors: the Synadia Agent Protocol for NATS
+// Package gateway holds the endpoints of a node: the Synadia Agent Protocol for NATS
 // and the views of the query subject. It speaks commands in and views out and
 // holds no state.
 //
@@ -41,7 +41,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Config is what the doors lead to.
+// Config is what the endpoints use.
 type Config struct {
 	Conn      *nats.Conn
 	Subjects  messages.Subjects
@@ -89,7 +89,7 @@ type Config struct {
 	Logger             *slog.Logger
 }
 
-// Gateway is a node's open doors.
+// Gateway is the endpoints of a node.
 type Gateway struct {
 	Config
 	js     jetstream.JetStream
@@ -112,11 +112,11 @@ type Gateway struct {
 	mu      sync.Mutex
 	closed  bool
 	streams int
-	own     int // of streams, what runs for as long as the doors are open
+	own     int // of streams, what runs for as long as the endpoints are open
 	running sync.WaitGroup
 }
 
-// New makes doors that are still closed.
+// New returns a Gateway that receives nothing yet.
 func New(cfg Config) *Gateway {
 	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.counts = newCounts(cfg.Kinds)
@@ -125,14 +125,14 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-// Open opens the doors: the server knows of them once the connection is flushed. After
+// Open subscribes: the server knows of that once the connection is flushed. After
 // an error the gateway must be closed.
 func (g *Gateway) Open() (err error) {
 	if g.js, err = jetstream.New(g.Conn); err != nil {
 		return err
 	}
 	q := g.Subjects.TenantQuery("*")
-	for _, door := range []struct {
+	for _, endpoint := range []struct {
 		subject, queue string
 		handle         nats.MsgHandler
 	}{
@@ -148,7 +148,7 @@ func (g *Gateway) Open() (err error) {
 		{"$SRV.INFO.>", "", g.discovery}, {"$SRV.INFO", "", g.discovery},
 		{"$SRV.STATS.>", "", g.discovery}, {"$SRV.STATS", "", g.discovery},
 	} {
-		sub, err := g.Conn.QueueSubscribe(door.subject, door.queue, door.handle)
+		sub, err := g.Conn.QueueSubscribe(endpoint.subject, endpoint.queue, endpoint.handle)
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ const maxStreams = 16 << 10
 
 var errShut = messages.Refuse(messages.Unavailable, "this node is shutting down: try again")
 
-// begin runs f beside, unless the doors are closed or too much is under way.
+// begin runs f beside, unless the endpoints are closed or too much is under way.
 func (g *Gateway) begin(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -210,8 +210,8 @@ func (g *Gateway) full() *messages.Error {
 	return messages.Refuse(messages.Unavailable, "this node serves %d streams, its limit: try again later", maxStreams)
 }
 
-// Close closes the doors and ends the streams that go through them with an
-// error that says so. Turns behind them go on.
+// Close closes the endpoints and ends their streams with an error that says so. The turns
+// continue.
 func (g *Gateway) Close() {
 	g.drain()
 	g.mu.Lock()
@@ -222,11 +222,11 @@ func (g *Gateway) Close() {
 	_ = g.Conn.FlushTimeout(time.Second) // what callers are told
 }
 
-// atDoors is how long Close waits for the requests that have come already.
-const atDoors = 5 * time.Second
+// drainFor is how long Close waits for the requests that have come already.
+const drainFor = 5 * time.Second
 
-// drain closes the doors behind the requests that have come already: one that
-// was thrown away would leave its caller in silence.
+// drain unsubscribes, and waits for the requests that have come already: the caller of one
+// that was dropped would get no answer.
 func (g *Gateway) drain() {
 	closed, waits := make(chan string, len(g.subs)), 0
 	for _, s := range g.subs {
@@ -235,7 +235,7 @@ func (g *Gateway) drain() {
 			waits++
 		}
 	}
-	for late := time.After(atDoors); waits > 0; waits-- {
+	for late := time.After(drainFor); waits > 0; waits-- {
 		select {
 		case <-closed:
 		case <-late:
@@ -251,7 +251,7 @@ func (g *Gateway) reply(subject string, v any) {
 	}
 }
 
-// why is what a caller is told of an error; one that came of closing the doors
+// why is what a caller is told of an error; one that came of closing the endpoints
 // is replaced.
 func (g *Gateway) why(err error) *messages.Error {
 	if g.ctx.Err() != nil {

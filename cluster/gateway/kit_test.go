@@ -95,10 +95,10 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), frames: new(atomic.Int64), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Position), queues: make(map[messages.AgentID]*projections.Work)}
 	h.nc = h.connect(srv)
 	agents := new(projections.Agents)
-	doors := h.connect(srv)
+	endpoints := h.connect(srv)
 	h.g = New(Config{
-		Conn: doors, Log: noted{h.log, h.read, h.frames}, Blobs: h.log, Snapshots: h.log, Index: h.index(), Agents: agents, Logger: quiet, Nodes: Nodes{Self: "n1"},
-		Broker: NewBroker(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, Nodes{Self: "n1"}),
+		Conn: endpoints, Log: noted{h.log, h.read, h.frames}, Blobs: h.log, Snapshots: h.log, Index: h.index(), Agents: agents, Logger: quiet, Nodes: Nodes{Self: "n1"},
+		Broker: NewBroker(endpoints, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, Nodes{Self: "n1"}),
 		Serves: func(string) error { return nil },
 		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) {
 			in := delivered{d, make(chan messages.Answer, 1)}
@@ -116,7 +116,7 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 	})
 	t.Cleanup(h.g.Close)
 	h.ok(h.g.Open())
-	h.ok(doors.Flush())
+	h.ok(endpoints.Flush())
 	h.client = client.New(h.nc, "")
 	return h
 }

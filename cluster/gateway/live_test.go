@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// nodes opens the doors of several nodes in place of the house's own. Agents belong to
+// nodes opens the endpoints of several nodes in place of the house's own. Agents belong to
 // the node that owner names, and the house's log is that of all.
 func (h *house) nodes(owner func(messages.Partition) string, ids ...string) (all []*Gateway) {
 	h.t.Helper()
@@ -123,7 +123,7 @@ func (w *barred) set(on bool) {
 	}
 }
 
-// barred is the way of a node whose doors are opened after that. As a node's own
+// barred is the way of a node whose endpoints are opened after that. As a node's own
 // connections it keeps nothing while it is broken.
 func (h *house) barred(node string) *barred {
 	w := &barred{}

@@ -37,7 +37,7 @@ func (h *house) owners(names ...string) (gates []*Gateway) {
 	return gates
 }
 
-// opens opens the doors of gateways.
+// opens opens the endpoints of gateways.
 func (h *house) opens(gates ...*Gateway) {
 	h.t.Helper()
 	for _, g := range gates {

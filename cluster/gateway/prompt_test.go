@@ -64,10 +64,10 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// Nobody whose prompt had come when the doors closed is left in silence.
+// Nobody whose prompt had come when the endpoints closed is left in silence.
 func TestPromptsAtTheDoorsWhenTheyClose(t *testing.T) {
 	h := newHouse(t, nil)
-	callers := make([]*caller, 2*cap(h.came)) // half of them wait behind a door that is busy
+	callers := make([]*caller, 2*cap(h.came)) // half of them wait behind an endpoint that is busy
 	for i := range callers {
 		callers[i] = h.prompt("hello", nil)
 	}
@@ -77,7 +77,7 @@ func TestPromptsAtTheDoorsWhenTheyClose(t *testing.T) {
 		defer close(closed)
 		h.g.Close()
 	}()
-	for door := h.g.subs[0]; door.IsValid() && !door.IsDraining(); {
+	for endpoint := h.g.subs[0]; endpoint.IsValid() && !endpoint.IsDraining(); {
 		h.ok(h.nc.Flush())
 	}
 	for range callers {

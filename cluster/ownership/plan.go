@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// calm is for how long another must have been to own a partition before it is handed
+	// settleTime is for how long another must have been to own a partition before it is handed
 	// over: members that come and go, and those whose draining is seen only after their
 	// partitions have come, set nothing in motion.
-	calm = 500 * time.Millisecond
+	settleTime = 500 * time.Millisecond
 	// grace is how long a free partition waits for the member that is to take it.
 	grace = 2 * time.Second
 	// patience bounds an attempt to take a partition or to write its lease, how long a
@@ -301,7 +301,7 @@ func (s *state) release(at *partition, to string, stays, leaves bool, now time.T
 		if s.count(func(p *partition) bool { return p.doing == handOver }) < moves {
 			return handOver
 		}
-	case stays, !leaves && now.Sub(at.since) < calm, now.Before(s.unable[to]):
+	case stays, !leaves && now.Sub(at.since) < settleTime, now.Before(s.unable[to]):
 	case s.count(func(p *partition) bool { return p.doing == drain || p.drained }) < drains:
 		return drain
 	}

@@ -123,14 +123,14 @@ func TestSmallSteps(t *testing.T) {
 	}
 	step(0, false, 0, 0)
 	step(0, true, 0, 0)
-	step(calm-1, true, 0, 0)
-	step(3*calm, false, 0, 0)
-	began := step(3*calm, true, drain, mostDrained)
+	step(settleTime-1, true, 0, 0)
+	step(3*settleTime, false, 0, 0)
+	began := step(3*settleTime, true, drain, mostDrained)
 	for i, st := range began {
 		at := &s.partitions[st.p]
 		at.doing, at.drained, at.quiet = 0, true, i > 0
 	}
-	steps := s.plan(now.Add(3*calm), true)
+	steps := s.plan(now.Add(3*settleTime), true)
 	count := func(do action) (n int) {
 		for _, st := range steps {
 			if st.do == do {

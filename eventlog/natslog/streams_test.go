@@ -221,8 +221,8 @@ func TestInboxTransform(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if door, got, err := c.Subjects.ParseInbox(m.Subject); err != nil || got != a || door != family {
-				t.Fatalf("%s is stored as %s: %s of %s, %v", subject, m.Subject, door, got, err)
+			if in, got, err := c.Subjects.ParseInbox(m.Subject); err != nil || got != a || in != family {
+				t.Fatalf("%s is stored as %s: %s of %s, %v", subject, m.Subject, in, got, err)
 			}
 		}
 	}

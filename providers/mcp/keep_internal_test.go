@@ -88,7 +88,7 @@ func TestOwnEvent(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 	}))
 	defer site.Close()
-	d := &door{http.DefaultTransport.(*http.Transport), nil, func() {}, func() {}}
+	d := &roundTripper{http.DefaultTransport.(*http.Transport), nil, func() {}, func() {}}
 	last := ""
 	for range 2 {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, site.URL, nil)

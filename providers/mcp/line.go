@@ -38,7 +38,7 @@ type line struct {
 func (s *Server) dial(ctx context.Context) (*line, error) {
 	l := &line{ended: make(chan struct{})}
 	hungUp := make(chan struct{})
-	web := &http.Client{Transport: &door{s.web, s.config.Headers, func() { note(s.listed) }, sync.OnceFunc(func() { close(hungUp) })}}
+	web := &http.Client{Transport: &roundTripper{s.web, s.config.Headers, func() { note(s.listed) }, sync.OnceFunc(func() { close(hungUp) })}}
 	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: s.config.URL, HTTPClient: web, MaxEventSize: maxMessage}
 	if s.config.URL == "" {
 		var err error

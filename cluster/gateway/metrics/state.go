@@ -25,7 +25,7 @@ type State struct {
 	// PayloadWaiting is how many calls wait for room there.
 	PayloadWaiting int
 	// Streams is how many streamed replies are under way; Prompts how many prompts
-	// have come; AskedAfar how many commands from the doors were for agents of other
+	// have come; AskedAfar how many commands from the endpoints were for agents of other
 	// nodes, AskedAgain how often one was sent again.
 	Streams                        int
 	Prompts, AskedAfar, AskedAgain int64

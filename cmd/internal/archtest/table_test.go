@@ -35,7 +35,7 @@ var rooms = []room{
 	{"cluster/clustertest/...", with(below, "cluster/..."), "tests put whole nodes together"},
 	{"cluster", with(below, "cluster/..."), "a node knows every part it is made of, and no command"},
 	{"cluster/...", with(below, "cluster/client", "cluster/ownership/...", "cluster/inbox/..."),
-		"the parts of a node know neither the node nor its doors"},
+		"the parts of a node know neither the node nor its endpoints"},
 
 	{"cmd/reprise", []string{"cmd/internal/cli"}, "main reads as a sentence"},
 	{"cmd/internal/config", with(below), "a file is turned into definitions; who runs them is not its business"},
@@ -65,11 +65,11 @@ var homes = []home{
 	{"github.com/minio/highwayhash", []string{"eventlog/natslog/embedded/blocks"}, nil,
 		"one place knows the server's files"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, nil,
-		"one door, one SDK: its types stop at the threshold"},
+		"one package for each SDK: its types stop there"},
 	{"github.com/anthropics/anthropic-sdk-go", []string{"providers/anthropic"}, nil,
-		"one door, one SDK: its types stop at the threshold; no command imports it"},
+		"one package for each SDK: its types stop there; no command imports it"},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"providers/mcp"}, []string{"actors", "cmd/internal/cli"},
-		"one door, one SDK: its types stop at the threshold; tests have it play the server"},
+		"one package for each SDK: its types stop there; tests have it play the server"},
 	{"gopkg.in/dnaeon/go-vcr.v4", []string{"providers/providertest/cassette"}, nil,
 		"one place records what servers answered, for tests alone"},
 	{"github.com/asynkron/protoactor-go", []string{"actors/...", "cluster/..."}, nil,
@@ -87,7 +87,7 @@ var homes = []home{
 	{"github.com/anishathalye/porcupine", nil, []string{"cmd/internal/chaos"},
 		"histories are checked from outside, and only in tests"},
 	{"github.com/netresearch/go-cron", []string{"messages/cron"}, nil,
-		"a cron line means the same at every door and to every owner"},
+		"a cron line means the same at every endpoint and to every owner"},
 	{"github.com/expr-lang/expr", []string{"cmd/internal/config"}, nil,
 		"one place judges expressions that people write"},
 }
@@ -104,7 +104,7 @@ type diet struct {
 
 var diets = []diet{
 	{path: "actors/turn", never: []string{"context", "sync", "os", "net", "log", module + "/actors/faulttest", module + "/actors/turn/turntest", "math/rand", "crypto/rand", "io/fs", "syscall"}, noCall: []string{"time.Now", "time.Since", "time.Until", "time.After", "time.NewTimer", "time.AfterFunc", "time.Sleep"},
-		why: "no clock, no context, no goroutine, no door: the same history always gives the same answer"},
+		why: "no clock, no context, no goroutine, no I/O: the same history always gives the same answer"},
 	{path: "cluster/client", only: []string{"github.com/nats-io/nats.go"},
 		why: "a service that only sends and reads must not link the runtime"},
 	{path: "cmd/internal/archtest", why: "the judge of imports has none"},

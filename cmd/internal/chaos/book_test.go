@@ -31,7 +31,7 @@ type sent struct {
 	At    time.Time
 	// Life is that of the node when it was acknowledged; 0: it was not.
 	Life int
-	// Refused is the code of a refusal at the door. Empty: none.
+	// Refused is the code of a refusal at the endpoint. Empty: none.
 	Refused messages.Code
 }
 
@@ -227,7 +227,7 @@ func (b *book) String() string {
 			refused[s.Refused]++
 		}
 	}
-	return fmt.Sprintf("%d inputs and %d commands acknowledged, %d sent again, %d calls decided by the person, %d inputs open, refused at the door %v",
+	return fmt.Sprintf("%d inputs and %d commands acknowledged, %d sent again, %d calls decided by the person, %d inputs open, refused at the endpoint %v",
 		b.acks, commands, b.again, len(b.decided), len(b.open), refused)
 }
 

@@ -193,18 +193,18 @@ func (c *cluster) close() {
 	}
 }
 
-// attemptTime is how long a client waits before it tries through another door.
+// attemptTime is how long a client waits before it tries through another endpoint.
 const attemptTime = 15 * time.Second
 
-// open gives a door, which is that of some node.
-func (c *cluster) open(ctx context.Context) (*door, error) {
+// open gives an endpoint, which is that of some node.
+func (c *cluster) open(ctx context.Context) (*endpoint, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	c.mu.Lock()
 	number := c.rounds + 1
 	c.mu.Unlock()
-	d := &door{number: number, client: c.clients[rand.IntN(len(c.clients))]}
+	d := &endpoint{number: number, client: c.clients[rand.IntN(len(c.clients))]}
 	d.ctx, d.close = context.WithTimeout(ctx, attemptTime)
 	return d, nil
 }

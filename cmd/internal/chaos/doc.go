@@ -2,7 +2,7 @@
 // proves from outside that nothing it acknowledged was lost or doubled.
 //
 // It has no code of its own; the tests are the program. A node runs on one data
-// folder, publishers load it through its doors, tools write down what they do
+// folder, publishers load it through its endpoints, tools write down what they do
 // in a file of their own, a person decides what only a person can, and a
 // bookkeeper keeps every acknowledgement and every event that a reader was
 // shown. A round ends with SIGKILL at an event that the seed chose: the nth

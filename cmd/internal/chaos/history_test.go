@@ -137,7 +137,7 @@ func (h *history) record(w *world, number int) {
 		}
 		past[list] = id
 		end := h.begin(number, listed{list, id})
-		if _, err := w.insist(func(d *door) error { return appendTo(d, list, id) }); err == nil {
+		if _, err := w.insist(func(d *endpoint) error { return appendTo(d, list, id) }); err == nil {
 			end(nil)
 		} else {
 			w.fault("%s cannot be appended to %s: %v", id, list, err)
@@ -146,7 +146,7 @@ func (h *history) record(w *world, number int) {
 }
 
 // appendTo returns when the input is in the agent's log.
-func appendTo(d *door, list, id string) error {
+func appendTo(d *endpoint, list, id string) error {
 	in := messages.Input{ID: id, Content: messages.TextContent(plan{}.text(id))}
 	for e, err := range d.client.AskFacts(d.ctx, list, in) {
 		if err != nil {
@@ -173,7 +173,7 @@ func (h *history) read(w *world, number int, list string) {
 }
 
 // readList gives the ids in order, as the model's state has them.
-func readList(d *door, list string) (ids string, err error) {
+func readList(d *endpoint, list string) (ids string, err error) {
 	for line, err := range d.client.Query(d.ctx, list, messages.Query{View: "events"}) {
 		var refused *messages.Error
 		if errors.As(err, &refused) && refused.Code == messages.NotFound {

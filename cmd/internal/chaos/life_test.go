@@ -76,14 +76,14 @@ type single struct {
 
 // life is one process of the node, from its start to its death.
 type life struct {
-	number int
-	cmd    *exec.Cmd
-	end    trigger
-	left   atomic.Int64
-	door   *door     // once it is ready
-	since  time.Time // when that was
-	ended  time.Time // when it was killed
-	log    string
+	number   int
+	cmd      *exec.Cmd
+	end      trigger
+	left     atomic.Int64
+	endpoint *endpoint // once it is ready
+	since    time.Time // when that was
+	ended    time.Time // when it was killed
+	log      string
 
 	ctx    context.Context // ends with it
 	cancel context.CancelFunc
@@ -170,7 +170,7 @@ func (w *single) listen(l *life, said *os.File) {
 		}
 		context.AfterFunc(l.ctx, c.Close)
 		l.since = time.Now()
-		l.door = &door{number: l.number, client: c, ctx: l.ctx, close: func() {}}
+		l.endpoint = &endpoint{number: l.number, client: c, ctx: l.ctx, close: func() {}}
 		close(l.ready)
 		w.met(onReady)
 	}
@@ -262,8 +262,8 @@ func (w *single) wait() {
 		*seed, l.number, l.end.what, l.end.n, patience, w.book, w.book.unended(), l.tail())
 }
 
-// open gives a door of a node that is ready, waiting for it.
-func (w *single) open(ctx context.Context) (*door, error) {
+// open gives an endpoint of a node that is ready, waiting for it.
+func (w *single) open(ctx context.Context) (*endpoint, error) {
 	for {
 		w.mu.Lock()
 		l, changed := w.life, w.changed
@@ -271,7 +271,7 @@ func (w *single) open(ctx context.Context) (*door, error) {
 		select {
 		case <-l.ready:
 			if l.ctx.Err() == nil {
-				return l.door, nil
+				return l.endpoint, nil
 			}
 		case <-l.ctx.Done():
 		case <-ctx.Done():

@@ -209,7 +209,7 @@ type publisher struct {
 	w      *world
 	name   string
 	number int
-	prompt bool // through the prompt door, not by publishing
+	prompt bool // through the prompt endpoint, not by publishing
 	random *rand.Rand
 	past   []*sent // acknowledged, and fit to be sent again
 }
@@ -287,7 +287,7 @@ func (p *publisher) input() {
 			s.Policy, s.Delay, s.At = messages.PolicyQueue, time.Second+time.Duration(p.random.IntN(2000))*time.Millisecond, time.Now()
 		}
 	})
-	life, err := p.w.insist(func(d *door) error { return p.send(d, s, p.prompt) })
+	life, err := p.w.insist(func(d *endpoint) error { return p.send(d, s, p.prompt) })
 	p.settle(s, life, err)
 	if err == nil && s.Policy != messages.PolicyReject && s.Delay == 0 {
 		p.past = append(p.past, s)
@@ -306,8 +306,8 @@ func (p *publisher) policy() messages.Policy {
 	return messages.PolicyQueue
 }
 
-// again sends an old input once more under its id, through either door if it has
-// ended: order is kept within a door, and one that still waits behind the one would
+// again sends an old input once more under its id, through either endpoint if it has
+// ended: order is kept within an endpoint, and one that still waits behind the one would
 // overtake others through the other.
 func (p *publisher) again() {
 	s := p.past[p.random.IntN(len(p.past))]
@@ -317,7 +317,7 @@ func (p *publisher) again() {
 		prompt = p.prompt
 	}
 	p.w.book.Unlock()
-	if _, err := p.w.insist(func(d *door) error { return p.send(d, s, prompt) }); err != nil {
+	if _, err := p.w.insist(func(d *endpoint) error { return p.send(d, s, prompt) }); err != nil {
 		p.w.fault("%s, sent again, was refused: %v", s.ID, err)
 	}
 	p.w.book.Write(func() { p.w.book.again++ })
@@ -346,7 +346,7 @@ func (p *publisher) settle(s *sent, life int, err error) {
 }
 
 // send gives an input to a node and returns when it is acknowledged.
-func (p *publisher) send(d *door, s *sent, prompt bool) error {
+func (p *publisher) send(d *endpoint, s *sent, prompt bool) error {
 	in := messages.Input{ID: s.ID, Policy: s.Policy, Content: messages.TextContent(s.Plan.text(s.ID))}
 	if s.Delay > 0 {
 		in.In = messages.Span(s.Delay)
@@ -407,7 +407,7 @@ func (p *publisher) command() {
 	default:
 		c = messages.Cancel{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
 	}
-	life, err := p.w.insist(func(d *door) error {
+	life, err := p.w.insist(func(d *endpoint) error {
 		_, err := d.client.Do(d.ctx, s.Agent, c)
 		return err
 	})
@@ -440,7 +440,7 @@ func (w *world) fault(format string, args ...any) {
 	}
 }
 
-// follow reads an agent's events as they come, through one door after the other.
+// follow reads an agent's events as they come, through one endpoint after the other.
 func (w *world) follow(agent string) {
 	for next := messages.EventNumber(1); ; {
 		d, err := w.system.open(w.ctx)

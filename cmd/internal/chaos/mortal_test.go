@@ -88,7 +88,7 @@ func (m *mortal) live(last bool) error {
 		if n == 5 {
 			in.In = messages.Span(2 * time.Second)
 		}
-		if _, err := m.w.insist(func(d *door) error {
+		if _, err := m.w.insist(func(d *endpoint) error {
 			_, err := d.client.Send(d.ctx, m.agent, in)
 			return err
 		}); err != nil {
@@ -114,7 +114,7 @@ func (m *mortal) ask(n int) error {
 	p := m.plan()
 	in := m.input(n, p)
 	var end client.Event
-	_, err := m.w.insist(func(d *door) error {
+	_, err := m.w.insist(func(d *endpoint) error {
 		for e, err := range d.client.AskFacts(d.ctx, m.agent, in) {
 			if err != nil {
 				return err
@@ -141,7 +141,7 @@ func (m *mortal) ask(n int) error {
 // die deletes the agent and holds that nothing of it can be read.
 func (m *mortal) die() error {
 	c := messages.Delete{ID: fmt.Sprintf("%s-end-%d", m.name, m.life), Reason: "its time has come"}
-	if _, err := m.w.insist(func(d *door) error {
+	if _, err := m.w.insist(func(d *endpoint) error {
 		_, err := d.client.Do(d.ctx, m.agent, c)
 		return err
 	}); err != nil {
@@ -160,7 +160,7 @@ var errUnburied = errors.New("it is not gone yet")
 // buried waits until the agent's tombstone says that all is gone.
 func (m *mortal) buried() error {
 	for range 10 * patience {
-		_, err := m.w.insist(func(d *door) error {
+		_, err := m.w.insist(func(d *endpoint) error {
 			s, err := d.client.Show(d.ctx, m.agent)
 			if err != nil {
 				return err
@@ -184,7 +184,7 @@ func (m *mortal) buried() error {
 
 // nothing holds that a reader is shown the tombstone and nothing before it. One that is
 // not shown the tombstone sees what was before, and looks again.
-func (m *mortal) nothing(d *door) error {
+func (m *mortal) nothing(d *endpoint) error {
 	var shown []client.Event
 	for line, err := range d.client.Query(d.ctx, m.agent, messages.Query{View: "events"}) {
 		var e client.Event

@@ -42,7 +42,7 @@ func (w *world) decide(doubts bool) {
 			w.fault("%v", err)
 			return
 		}
-		if _, err = w.insist(func(d *door) error { return patient(d, c.Agent, verdict) }); err != nil {
+		if _, err = w.insist(func(d *endpoint) error { return patient(d, c.Agent, verdict) }); err != nil {
 			continue
 		}
 		b.Write(func() {
@@ -57,7 +57,7 @@ var errBusy = errors.New("as many tools run as may at once")
 // patient gives a decision to an agent. insist takes busy for good, which it is
 // for an input that is not to wait; a call that may not run again yet may soon,
 // so here it is an error to try again after.
-func patient(d *door, agent string, c messages.Command) error {
+func patient(d *endpoint, agent string, c messages.Command) error {
 	_, err := d.client.Do(d.ctx, agent, c)
 	var refused *messages.Error
 	if errors.As(err, &refused) && refused.Code == messages.Busy {
@@ -70,7 +70,7 @@ func patient(d *door, agent string, c messages.Command) error {
 // of what waits may be old, and tells of the same more than once.
 func (w *world) fresh(wait messages.Wait, settled map[string]bool) bool {
 	var newest client.Event
-	_, err := w.insist(func(d *door) error {
+	_, err := w.insist(func(d *endpoint) error {
 		newest = client.Event{}
 		for line, err := range d.client.Query(d.ctx, wait.Agent, messages.Query{View: "events"}) {
 			var e client.Event

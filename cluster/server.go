@@ -43,6 +43,6 @@ func (n *Node) care(ctx context.Context) {
 			return
 		}
 		started, reported = time.Now(), false
-		n.calm.always().Warn("the embedded NATS server was started again: the data folder can be written to", "data", n.cfg.Data)
+		n.limiter.always().Warn("the embedded NATS server was started again: the data folder can be written to", "data", n.cfg.Data)
 	}
 }

@@ -22,10 +22,10 @@ func TestTakerSendsReplies(t *testing.T) {
 		later   time.Duration // how much newer the partition's newest frame is
 		want    bool
 	}{{true, 0, true}, {true, replyWindow, true}, {true, replyWindow + time.Second, false}, {false, 0, false}} {
-		var w watched
+		var w partition
 		w.note(eventlog.Head{Agent: a, Time: time.Unix(100, 0), Last: 1, Summary: eventlog.Summary{Phase: messages.PhaseIdle, Replies: each.replies}})
 		w.note(eventlog.Head{Agent: messages.AgentID{Key: "b"}, Time: time.Unix(100, 0).Add(each.later), Last: 1, Summary: eventlog.Summary{Phase: messages.PhaseIdle}})
-		if got := slices.ContainsFunc(w.unsettled(), func(o owing) bool { return o.agent == a }); got != each.want {
+		if got := slices.ContainsFunc(w.toWake(), func(o wakeup) bool { return o.agent == a }); got != each.want {
 			t.Errorf("%+v: activated %v", each, got)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // errors, are heard.
 func TestWarningsAlikeAreFew(t *testing.T) {
 	var out bytes.Buffer
-	c := newCalm(slog.NewTextHandler(&out, nil))
+	c := newLimiter(slog.NewTextHandler(&out, nil))
 	now := time.Unix(7, 0)
 	for i := range 1000 {
 		pass, left := c.admit("alike", now)

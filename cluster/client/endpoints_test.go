@@ -17,9 +17,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// doors answers the requests for a view, each told how many came before it and whom to
+// endpoints answers the requests for a view, each told how many came before it and whom to
 // answer, and what else take names.
-func doors(t *testing.T, answer func(nc *nats.Conn, n int, reply string), more ...func(nc *nats.Conn, take func(subject string))) (*client.Client, context.Context) {
+func endpoints(t *testing.T, answer func(nc *nats.Conn, n int, reply string), more ...func(nc *nats.Conn, take func(subject string))) (*client.Client, context.Context) {
 	t.Helper()
 	srv := startServer(t, &server.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -64,7 +64,7 @@ func publish(t *testing.T, nc *nats.Conn, reply string, bodies ...string) {
 	}
 }
 
-// A door that says nothing is not waited for: another one is asked, and of both the one
+// An endpoint that says nothing is not waited for: another one is asked, and of both the one
 // that answers first is heard, alone.
 func TestDoorThatSaysNothing(t *testing.T) {
 	var lines []string
@@ -75,7 +75,7 @@ func TestDoorThatSaysNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var first string
-			c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+			c, ctx := endpoints(t, func(nc *nats.Conn, n int, reply string) {
 				if n == 0 {
 					first = reply
 					return
@@ -112,7 +112,7 @@ func TestCallerKnowsWhyNothingComes(t *testing.T) {
 	t.Parallel()
 	var told atomic.Bool
 	more := 2 // refusals after the caller was told
-	c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+	c, ctx := endpoints(t, func(nc *nats.Conn, n int, reply string) {
 		publish(t, nc, reply, `{"type":"reprise.waiting"}`, `{"type":"status","data":"ack"}`)
 		if told.Load() {
 			more--
@@ -143,7 +143,7 @@ func TestCallerKnowsWhyNothingComes(t *testing.T) {
 // itself broke off.
 func TestVoidText(t *testing.T) {
 	t.Parallel()
-	c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+	c, ctx := endpoints(t, func(nc *nats.Conn, n int, reply string) {
 		if n == 0 {
 			publish(t, nc, reply, `{"type":"response","data":"one"}`, `{"type":"reprise.cut","data":{"call":"m3","reason":"repeated"}}`, `{"type":"response","data":"two"}`)
 			refuse(t, nc, reply, messages.Unavailable, "shutting down")
@@ -169,10 +169,10 @@ func TestVoidText(t *testing.T) {
 	}
 }
 
-// A door that cannot give a view now is asked again for a while, and nothing is given
+// An endpoint that cannot give a view now is asked again for a while, and nothing is given
 // twice; a refusal that time does not change is told at once.
 func TestDoorThatCannotNow(t *testing.T) {
-	c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+	c, ctx := endpoints(t, func(nc *nats.Conn, n int, reply string) {
 		publish(t, nc, reply, "1\n")
 		if n == 0 {
 			refuse(t, nc, reply, messages.Unavailable, "electing a leader")
@@ -184,13 +184,13 @@ func TestDoorThatCannotNow(t *testing.T) {
 		t.Errorf("shown %q, %v", got, err)
 	}
 	var asked atomic.Int64
-	c, ctx = doors(t, func(nc *nats.Conn, n int, reply string) {
+	c, ctx = endpoints(t, func(nc *nats.Conn, n int, reply string) {
 		asked.Add(1)
 		refuse(t, nc, reply, messages.NotFound, "electing a leader")
 	})
 	began := time.Now()
 	_, err := shown(ctx, c)
-	most := 1 + time.Since(began)/(1500*time.Millisecond) // a door that is silent for so long is one of two that are asked
+	most := 1 + time.Since(began)/(1500*time.Millisecond) // an endpoint that is silent for so long is one of two that are asked
 	if n := asked.Load(); err == nil || !strings.Contains(err.Error(), "electing") || n < 1 || n > int64(most) {
 		t.Errorf("refused with %v by %d, want %d at most", err, n, most)
 	}
@@ -207,7 +207,7 @@ func TestNoLeader(t *testing.T) {
 			t.Parallel()
 			var err error
 			for began := time.Now(); ; began = time.Now() {
-				c, ctx := doors(t, func(nc *nats.Conn, _ int, reply string) {
+				c, ctx := endpoints(t, func(nc *nats.Conn, _ int, reply string) {
 					publish(t, nc, reply, `{"stream":"REPRISE_IN","seq":1}`)
 				}, func(nc *nats.Conn, take func(subject string)) {
 					if _, err := nc.Subscribe("$JS.API.STREAM.NAMES", func(m *nats.Msg) {

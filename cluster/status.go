@@ -110,7 +110,7 @@ func (n *Node) connected() bool {
 	return broken == 0
 }
 
-func (n *Node) connections() []*nats.Conn { return append([]*nats.Conn{n.doors}, n.conns...) }
+func (n *Node) connections() []*nats.Conn { return append([]*nats.Conn{n.nc}, n.conns...) }
 
 // state looks up what the metrics tell. A node that still starts tells little.
 func (n *Node) state(ctx context.Context) (s metrics.State) {
@@ -134,7 +134,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 			continue
 		}
 		p := metrics.Partition{
-			Number: in.Partition, Epoch: epoch, Owing: n.owner.owing(in.Partition),
+			Number: in.Partition, Epoch: epoch, Owing: n.owner.openAgents(in.Partition),
 			Pending: in.Pending, InHand: in.InHand, Waiting: in.Waiting, Held: in.Held,
 		}
 		if !in.Oldest.IsZero() {
@@ -145,11 +145,11 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	return s
 }
 
-// standing tells of the cluster as a node sees it. It implements gateway.Cluster.
-type standing struct{ n *Node }
+// members is the cluster as a node sees it. It implements gateway.Cluster.
+type members struct{ n *Node }
 
 // Nodes are the members.
-func (s standing) Nodes() []gateway.NodeRow {
+func (s members) Nodes() []gateway.NodeRow {
 	leased := make(map[string]int)
 	for p := range messages.Partition(messages.Partitions) {
 		leased[s.n.ownerOf(p)]++
@@ -167,7 +167,7 @@ func (s standing) Nodes() []gateway.NodeRow {
 }
 
 // Self is what this node tells of itself.
-func (s standing) Self() gateway.NodeTold {
+func (s members) Self() gateway.NodeTold {
 	why := s.n.unready()
 	return gateway.NodeTold{
 		InMemory: s.n.InMemory(), Ready: len(why) == 0, Reasons: why, HTTP: s.n.HTTP(),
@@ -176,10 +176,10 @@ func (s standing) Self() gateway.NodeTold {
 }
 
 // Owing is how many agents of a partition owe work.
-func (s standing) Owing(p messages.Partition) int { return s.n.owner.owing(p) }
+func (s members) Owing(p messages.Partition) int { return s.n.owner.openAgents(p) }
 
 // Partitions are all partitions.
-func (s standing) Partitions(ctx context.Context) ([]gateway.PartitionRow, error) {
+func (s members) Partitions(ctx context.Context) ([]gateway.PartitionRow, error) {
 	backlogs, err := s.n.inbox.Backlogs(ctx)
 	if err != nil {
 		return nil, err

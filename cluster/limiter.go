@@ -13,11 +13,11 @@ import (
 	"github.com/reprise-dev/reprise/cluster/client"
 )
 
-// calm passes on what a node logs, without the floods. While NATS is away, which
+// limiter passes on what a node logs, rate-limited. While NATS is away, which
 // is said by itself, warnings are passed on at debug. Of those with one text a few are
 // passed on, and while it goes on one every ten seconds, which says how many were not;
 // those come at debug, too. Errors are all passed on. Safe for concurrent use.
-type calm struct {
+type limiter struct {
 	to slog.Handler
 	*flood
 }
@@ -45,24 +45,26 @@ const (
 	mostTexts = 1000
 )
 
-func newCalm(to slog.Handler) *calm { return &calm{to, &flood{texts: make(map[string]*alike)}} }
+func newLimiter(to slog.Handler) *limiter {
+	return &limiter{to, &flood{texts: make(map[string]*alike)}}
+}
 
 // always gives a logger that passes everything on.
-func (c *calm) always() *slog.Logger { return slog.New(c.to) }
+func (c *limiter) always() *slog.Logger { return slog.New(c.to) }
 
 // Enabled is what the handler behind says.
-func (c *calm) Enabled(ctx context.Context, l slog.Level) bool { return c.to.Enabled(ctx, l) }
+func (c *limiter) Enabled(ctx context.Context, l slog.Level) bool { return c.to.Enabled(ctx, l) }
 
 // WithAttrs adds attributes; what is counted stays common.
-func (c *calm) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &calm{c.to.WithAttrs(attrs), c.flood}
+func (c *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &limiter{c.to.WithAttrs(attrs), c.flood}
 }
 
 // WithGroup opens a group; what is counted stays common.
-func (c *calm) WithGroup(name string) slog.Handler { return &calm{c.to.WithGroup(name), c.flood} }
+func (c *limiter) WithGroup(name string) slog.Handler { return &limiter{c.to.WithGroup(name), c.flood} }
 
 // Handle passes a record on.
-func (c *calm) Handle(ctx context.Context, r slog.Record) error {
+func (c *limiter) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level != slog.LevelWarn {
 		return c.to.Handle(ctx, r)
 	}
@@ -120,7 +122,7 @@ func refusal(nc *nats.Conn) error {
 
 // watch says once that a connection is broken, once for each reason that its login is
 // refused, and once that it is back, until it is closed.
-func (c *calm) watch(nc *nats.Conn) {
+func (c *limiter) watch(nc *nats.Conn) {
 	changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
 	tell := c.always()
 	go func() {

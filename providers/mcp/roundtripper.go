@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// door sends the requests to a server over HTTP, with its headers. It takes no redirect: what
+// roundTripper sends the requests to a server over HTTP, with its headers. It takes no redirect: what
 // follows one would send the headers to where the server says.
-type door struct {
+type roundTripper struct {
 	base    *http.Transport
 	headers map[string]string
 	// The stream of what changes is opened again by the SDK, or is not, by the version of the
@@ -53,7 +53,7 @@ func sending(ctx context.Context) *delivery {
 const ownEvent = "reprise-"
 
 // RoundTrip sends a request.
-func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, value := range d.headers {
 		r.Header.Set(name, value)
@@ -160,7 +160,7 @@ func (w *watched) Close() error {
 }
 
 // CloseIdleConnections is what http.Client asks for.
-func (d *door) CloseIdleConnections() { d.base.CloseIdleConnections() }
+func (d *roundTripper) CloseIdleConnections() { d.base.CloseIdleConnections() }
 
 // bounded is a body that fails behind the largest message.
 type bounded struct {

@@ -15,7 +15,7 @@ import (
 // cluster.
 type system interface {
 	// open gives a way in, waiting until there is one.
-	open(ctx context.Context) (*door, error)
+	open(ctx context.Context) (*endpoint, error)
 	// met is told of an event. It may hold who tells it until a fault has struck.
 	met(what string)
 	// calm waits until no program works for a call any more that was begun by a node
@@ -25,8 +25,8 @@ type system interface {
 	tail() string
 }
 
-// door is a way to the agents, for a while.
-type door struct {
+// endpoint is a way to the agents, for a while.
+type endpoint struct {
 	// number is kept with what was acknowledged.
 	number int
 	client *client.Client
@@ -34,9 +34,9 @@ type door struct {
 	close  func()
 }
 
-// insist does something through a door, again and again as an honest client does,
-// until it is done or refused for good. It gives the number of the door.
-func (w *world) insist(do func(*door) error) (number int, err error) {
+// insist does something through an endpoint, again and again as an honest client does,
+// until it is done or refused for good. It gives the number of the endpoint.
+func (w *world) insist(do func(*endpoint) error) (number int, err error) {
 	for {
 		d, err := w.system.open(w.ctx)
 		if err != nil {
@@ -51,7 +51,7 @@ func (w *world) insist(do func(*door) error) (number int, err error) {
 
 // try does something once and says whether that was enough. If it was not, it takes
 // a moment.
-func (d *door) try(do func(*door) error) (done bool, err error) {
+func (d *endpoint) try(do func(*endpoint) error) (done bool, err error) {
 	defer d.close()
 	err = do(d)
 	var refused *messages.Error

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// watched is a partition that this node owns, or is about to take.
-type watched struct {
+// partition is one that this node owns, or is about to take.
+type partition struct {
 	mu sync.Mutex
 	known
 
@@ -21,7 +21,7 @@ type watched struct {
 	// damaged reports that commands are refused there.
 	damaged bool
 	stop    func() // ends what acts there
-	list    []owing
+	list    []wakeup
 	more    chan struct{} // receives when list has grown, or a timer has come to the front
 }
 
@@ -35,7 +35,7 @@ type known struct {
 	// open are the agents that owe work; replies those with a newest frame so recent that
 	// its replies may not have been sent, oldest first.
 	open    map[messages.AgentID]time.Time
-	replies []owing
+	replies []wakeup
 	// streams are those with an open turn whose answer is streamed to a caller that may have
 	// to be told that the endpoint is gone.
 	streams map[messages.AgentID]time.Time
@@ -43,8 +43,8 @@ type known struct {
 	timers timers
 }
 
-// owing is an agent that is to be woken, and since when.
-type owing struct {
+// wakeup is an agent that is to be woken, and since when.
+type wakeup struct {
 	agent messages.AgentID
 	since time.Time
 }
@@ -54,7 +54,7 @@ type owing struct {
 const replyWindow = 10 * time.Second
 
 // note remembers what a taker of the partition must know.
-func (w *watched) note(head eventlog.Head) {
+func (w *partition) note(head eventlog.Head) {
 	w.highest = max(w.highest, head.Epoch)
 	if head.Time.After(w.newest) {
 		w.newest = head.Time
@@ -78,7 +78,7 @@ func (w *watched) note(head eventlog.Head) {
 		w.streams[head.Agent] = head.Time
 	}
 	if head.Replies {
-		w.replies = append(w.replies, owing{head.Agent, head.Time})
+		w.replies = append(w.replies, wakeup{head.Agent, head.Time})
 	}
 	old := 0
 	for old < len(w.replies) && w.replies[old].since.Before(w.newest.Add(-replyWindow)) {
@@ -88,26 +88,26 @@ func (w *watched) note(head eventlog.Head) {
 }
 
 // owes reports whether the agent owes work, and is not only activated for its replies or streams.
-func (w *watched) owes(a messages.AgentID) bool {
+func (w *partition) owes(a messages.AgentID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, open := w.open[a]
 	return open
 }
 
-// unsettled are the agents that a taker must wake, oldest first.
-func (w *watched) unsettled() []owing {
+// toWake returns the agents that a taker must wake, oldest first.
+func (w *partition) toWake() []wakeup {
 	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.replies)+len(w.streams))
 	for _, e := range w.replies {
 		at[e.agent] = e.since
 	}
 	maps.Copy(at, w.streams)
 	maps.Copy(at, w.open)
-	list := make([]owing, 0, len(at))
+	list := make([]wakeup, 0, len(at))
 	for a, t := range at {
-		list = append(list, owing{a, t})
+		list = append(list, wakeup{a, t})
 	}
-	slices.SortFunc(list, func(a, b owing) int {
+	slices.SortFunc(list, func(a, b wakeup) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.agent.Full(), b.agent.Full()))
 	})
 	return list
@@ -115,7 +115,7 @@ func (w *watched) unsettled() []owing {
 
 // owe adds agents to those that are woken, if the partition is still ours under
 // epoch. w.mu is held.
-func (w *watched) owe(epoch messages.Epoch, agents ...owing) {
+func (w *partition) owe(epoch messages.Epoch, agents ...wakeup) {
 	if w.epoch != epoch || len(agents) == 0 {
 		return
 	}
@@ -124,7 +124,7 @@ func (w *watched) owe(epoch messages.Epoch, agents ...owing) {
 }
 
 // stir has await look again. w.mu is held.
-func (w *watched) stir() {
+func (w *partition) stir() {
 	select {
 	case w.more <- struct{}{}:
 	default:
@@ -133,7 +133,7 @@ func (w *watched) stir() {
 
 // await takes the next agents that are to be woken, because they owe work or their
 // timers are due. It waits for one until ctx ends; then there is none.
-func (w *watched) await(ctx context.Context) (crowd []owing) {
+func (w *partition) await(ctx context.Context) (crowd []wakeup) {
 	for ctx.Err() == nil {
 		crowd, wait := w.next()
 		if len(crowd) > 0 {
@@ -154,7 +154,7 @@ func (w *watched) await(ctx context.Context) (crowd []owing) {
 
 // next takes the next agents that are to be woken; if there are none it says how
 // long there will be none but for what the heads tell, 0 being for ever.
-func (w *watched) next() (crowd []owing, wait time.Duration) {
+func (w *partition) next() (crowd []wakeup, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.epoch == 0 {
@@ -171,7 +171,7 @@ func (w *watched) next() (crowd []owing, wait time.Duration) {
 }
 
 // woken says that an agent has been woken and has answered.
-func (w *watched) woken(a messages.AgentID) {
+func (w *partition) woken(a messages.AgentID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timers.woken(a, time.Now()) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,9 +21,8 @@ type host struct {
 	runtime *actors.Runtime
 	router  *router
 	logger  *slog.Logger
-
-	mu         sync.RWMutex
-	partitions [messages.Partitions]*hosted
+	// partitions are those that are hosted; nil: one is not.
+	partitions [messages.Partitions]atomic.Pointer[hosted]
 }
 
 // hosted is the actor of a partition.
@@ -79,9 +78,7 @@ func (h *host) spawn(props *actor.Props, p messages.Partition, epoch messages.Ep
 		h.system.Root.Stop(pid)
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.partitions[p] = &hosted{pid: pid, gone: make(chan struct{}), cancel: cancel, requests: requests}
+	h.partitions[p].Store(&hosted{pid: pid, gone: make(chan struct{}), cancel: cancel, requests: requests})
 	return nil
 }
 
@@ -89,10 +86,7 @@ func (h *host) spawn(props *actor.Props, p messages.Partition, epoch messages.Ep
 // ten seconds, with a warning. Other nodes' requests end first: what the server has routed
 // here by then is refused, so that its sender asks again at once.
 func (h *host) shut(p messages.Partition) {
-	h.mu.Lock()
-	was := h.partitions[p]
-	h.partitions[p] = nil
-	h.mu.Unlock()
+	was := h.partitions[p].Swap(nil)
 	if was == nil {
 		return
 	}
@@ -105,11 +99,7 @@ func (h *host) shut(p messages.Partition) {
 }
 
 // hosted returns the actor of a partition. Nil: it is not hosted here.
-func (h *host) hosted(p messages.Partition) *hosted {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.partitions[p]
-}
+func (h *host) hosted(p messages.Partition) *hosted { return h.partitions[p].Load() }
 
 // drain asks a partition's agents to begin nothing that must not be cut off, and waits
 // until nothing of the kind runs there or ctx ends; it reports which.

@@ -101,8 +101,9 @@ type Gateway struct {
 	again chan struct{}
 	// reading bounds how many blobs are read for callers at once.
 	reading chan struct{}
-	// questions are those that callers have been asked and may answer.
-	questions openQuestions
+	// questions are those of all streams that callers have been asked, by the subject of their
+	// answers. It cannot be guessed: only who was asked can answer.
+	questions sync.Map // string → *question
 	cursors   cursors
 	opened    time.Time
 	counts    *counts
@@ -121,7 +122,6 @@ func New(cfg Config) *Gateway {
 	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.counts = newCounts(cfg.Kinds)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.questions.open = make(map[string]*question)
 	return g
 }
 

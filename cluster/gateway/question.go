@@ -22,13 +22,6 @@ type queryData struct {
 	Prompt       string `json:"prompt"`
 }
 
-// openQuestions are the questions of all streams, by the subject of their answers. It cannot be
-// guessed: only who was asked can answer. Safe for concurrent use.
-type openQuestions struct {
-	mu   sync.Mutex
-	open map[string]*question
-}
-
 // question is about a call that came to wait for approval.
 type question struct {
 	of       *questions
@@ -43,27 +36,6 @@ type question struct {
 // maxAsked is how many times a caller is asked about one call. After that its stream ends, and
 // somebody else must decide.
 const maxAsked = 3
-
-// put gives q a subject for its answers.
-func (o *openQuestions) put(q *question) {
-	q.subject = messages.Question(q.of.agent, rand.Text())
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.open[q.subject] = q
-}
-
-// find returns the question that a subject answers; nil if there is none.
-func (o *openQuestions) find(subject string) *question {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.open[subject]
-}
-
-func (o *openQuestions) drop(q *question) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.open, q.subject)
-}
 
 // questions asks the caller of one stream about the calls of its turn that wait
 // for approval. A nil *questions asks nothing.
@@ -141,7 +113,8 @@ func (qs *questions) ask() {
 		if place := placeOf(p); qs.about[place] == nil && qs.mayDecide(p) {
 			q := &question{of: qs, approval: p, prompt: questionText(p, int(qs.g.Conn.MaxPayload())/16)}
 			q.approval.Arguments = ""
-			qs.g.questions.put(q)
+			q.subject = messages.Question(qs.agent, rand.Text())
+			qs.g.questions.Store(q.subject, q)
 			qs.about[place] = q
 			qs.send(q, "")
 		}
@@ -210,7 +183,7 @@ func (qs *questions) close() {
 		qs.giveUp(nil)
 	}
 	for _, q := range qs.about {
-		qs.g.questions.drop(q)
+		qs.g.questions.Delete(q.subject)
 	}
 }
 
@@ -240,10 +213,11 @@ func questionText(p messages.Approval, most int) string {
 // before it: what a second answer does is decided by the agent. An answer to a
 // stream that has ended is dropped.
 func (g *Gateway) answered(r *nats.Msg) {
-	q := g.questions.find(r.Subject)
-	if q == nil {
+	found, ok := g.questions.Load(r.Subject)
+	if !ok {
 		return
 	}
+	q, _ := found.(*question)
 	v, err := messages.ParseDecision(string(r.Data))
 	if err != nil {
 		q.of.again(q, messages.AsError(err))

@@ -39,11 +39,10 @@ func (h *house) paused() *caller {
 // forgotten holds that no question is kept of a stream that has ended.
 func (h *house) forgotten() {
 	h.t.Helper()
-	h.g.questions.mu.Lock()
-	defer h.g.questions.mu.Unlock()
-	if n := len(h.g.questions.open); n != 0 {
-		h.t.Errorf("%d questions are kept", n)
-	}
+	h.g.questions.Range(func(subject, _ any) bool {
+		h.t.Errorf("the question of %v is kept", subject)
+		return true
+	})
 }
 
 // The caller who may decide is asked about each call, and its answer becomes
@@ -256,7 +255,8 @@ func TestQueriesEndWithTheirStream(t *testing.T) {
 	h := newHouse(t, anybody)
 	c := h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
-	q := h.g.questions.find(c.queries[0].ReplySubject)
+	found, _ := h.g.questions.Load(c.queries[0].ReplySubject)
+	q, _ := found.(*question)
 	h.g.Close()
 	c.hears(`error 500 this node is shutting down; the turn goes on: ask again with id "u1"`, "end")
 	q.of.again(q, errShut)

@@ -148,7 +148,7 @@ func (g *Gateway) phase(a messages.AgentID) messages.AgentPhase {
 	if owner == "" {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(g.ctx, answerWithin)
 	defer cancel()
 	answer, err := g.askOwner(ctx, owner, ownersQuery{Only: a})
 	if err != nil || len(answer.Rows) == 0 {

@@ -50,15 +50,6 @@ type HTTP struct {
 	done     chan struct{}
 }
 
-// The bounds of a request: all of them are small.
-const (
-	headerWithin = 5 * time.Second
-	readWithin   = 10 * time.Second
-	writeWithin  = 30 * time.Second
-	idleFor      = time.Minute
-	headerBytes  = 16 << 10
-)
-
 // ListenHTTP opens the address and serves it until Close.
 func ListenHTTP(cfg HTTPConfig) (*HTTP, error) {
 	listener, err := net.Listen("tcp", cfg.Address)
@@ -81,8 +72,9 @@ func ListenHTTP(cfg HTTPConfig) (*HTTP, error) {
 	})
 	mux.Handle("GET /metrics", cfg.Metrics)
 	h := &HTTP{listener: listener, done: make(chan struct{}), server: &http.Server{
-		Handler: guarded(hostsOf(listener.Addr(), cfg.Hosts).guard(mux)), ReadHeaderTimeout: headerWithin, ReadTimeout: readWithin, WriteTimeout: writeWithin, IdleTimeout: idleFor,
-		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+		Handler:     guarded(hostsOf(listener.Addr(), cfg.Hosts).guard(mux)),
+		ReadTimeout: 10 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, // requests are small
+		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}}
 	go func() {
 		defer close(h.done)

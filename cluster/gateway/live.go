@@ -96,8 +96,6 @@ const (
 	// silentAfter is how long a stream of an agent on another node receives nothing before its
 	// owner is asked for the newest event: a lost notice costs no more.
 	silentAfter = 2 * time.Second
-	// lastWithin is how long the owner may take to answer that.
-	lastWithin = time.Second
 )
 
 // everything is behind every event: the log may hold more than was published.
@@ -315,7 +313,7 @@ func (h *Broker) askSilent(now time.Time) {
 }
 
 func (h *Broker) askLast(p messages.Partition, agents []messages.AgentID) {
-	ctx, cancel := context.WithTimeout(context.Background(), lastWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
 	last, err := h.nodes.Router.Last(ctx, p, agents)
 	if err != nil {

@@ -90,8 +90,8 @@ type PartitionRow struct {
 	Oldest time.Time `json:"oldest,omitzero"`
 }
 
-// tellWithin is how long a node may take to tell of itself.
-const tellWithin = time.Second
+// answerWithin is how long a node may take to answer another.
+const answerWithin = time.Second
 
 // tells is the subject on which a node tells of itself.
 func (g *Gateway) tells(node string) string {
@@ -129,7 +129,7 @@ func (g *Gateway) askNode(row *NodeRow) {
 		row.Answers, row.NodeTold = true, &told
 		return
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(g.ctx, answerWithin)
 	defer cancel()
 	asked := time.Now()
 	msg, err := g.Conn.RequestWithContext(ctx, g.tells(row.Node), nil)
@@ -142,7 +142,7 @@ func (g *Gateway) askNode(row *NodeRow) {
 	case errors.Is(err, nats.ErrNoResponders):
 		row.Error = "nobody listens there: it has just gone, or is of an older version"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		row.Error = fmt.Sprintf("no answer within %v", tellWithin)
+		row.Error = fmt.Sprintf("no answer within %v", answerWithin)
 	case err != nil:
 		row.Error = err.Error()
 	default:

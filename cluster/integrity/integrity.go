@@ -32,9 +32,10 @@ const (
 	// markEvery is how often a node records how far the log went, and checks again
 	// what it has reason to.
 	markEvery = 2 * time.Second
-	// checkEvery is how often all streams are checked, checkCopies how often where they
-	// have several copies: their leaders may change unseen.
-	checkEvery, checkCopies = time.Minute, 10 * time.Second
+	// checkEvery is how often all streams are checked, and a node looks which are to be read
+	// through. Where streams have several copies they are checked as often as their leaders
+	// may change unseen.
+	checkEvery = time.Minute
 	// deposed is how long a leader that has been deposed may answer.
 	deposed = 10 * time.Second
 	// checkAgain is how long after a check that failed a stream in doubt is checked again.
@@ -132,7 +133,7 @@ func (g *Monitor) Open(ctx context.Context, cfg Config) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { g.run(running) })
 	wg.Go(func() { g.record(running) })
-	wg.Go(func() { g.scrubber.run(running, time.Tick(scrubLook)) })
+	wg.Go(func() { g.scrubber.run(running, time.Tick(checkEvery)) })
 	for _, nc := range cfg.Conns {
 		changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
 		wg.Go(func() { g.watch(running, nc, changed) })
@@ -158,7 +159,7 @@ func (g *Monitor) Close(stopped bool) {
 func (g *Monitor) run(ctx context.Context) {
 	all := checkEvery
 	if g.log.Replicas() > 1 {
-		all = checkCopies
+		all = deposed
 	}
 	again, check := time.Tick(markEvery), time.Tick(all)
 	for {

@@ -23,9 +23,6 @@ const (
 	scrubRate = 256 << 10
 	// scrubStep is how much is read between two records of how far it is: a minute's.
 	scrubStep = 60 * scrubRate
-	// scrubLook is how often a node looks what there is to do, and whether what could not
-	// be read can be read now. A node that starts has other work first.
-	scrubLook = time.Minute
 	// scrubAgain is how long after a stream was read to its end it is read again.
 	scrubAgain = 24 * time.Hour
 )

@@ -270,15 +270,9 @@ func (c counted) Append(ctx context.Context, e eventlog.Entry) (eventlog.Positio
 	return tail, err
 }
 
-// The bounds of reading the metrics.
-const (
-	readWithin = 10 * time.Second
-	readAtOnce = 4
-)
-
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(m.logger.Handler(), slog.LevelWarn), MaxRequestsInFlight: readAtOnce, Timeout: readWithin,
+		ErrorLog: slog.NewLogLogger(m.logger.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
 	})
 }

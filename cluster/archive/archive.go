@@ -248,7 +248,7 @@ func (w *writer) blob(ctx context.Context, from Source, a messages.AgentID, b me
 }
 
 // Check reads a file that was written whole and gives its last line. The error
-// says what is wrong with it.
+// is what is wrong with it.
 func Check(path string) (end End, err error) {
 	f, err := os.Open(path)
 	if err != nil {

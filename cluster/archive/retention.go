@@ -77,7 +77,7 @@ func (r *Retention) Sweep(ctx context.Context, now time.Time) {
 }
 
 // retire archives an agent and deletes it, unless something is on its way to it or
-// it goes on meanwhile.
+// it works meanwhile.
 func (r *Retention) retire(ctx context.Context, a messages.AgentID, now time.Time) error {
 	if comes, err := r.comes(ctx, a); err != nil || comes {
 		return err
@@ -116,9 +116,8 @@ func (r *Retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 	return nil
 }
 
-// comes says that something that was sent to the agent is not settled. An agent
-// that is deleted meanwhile would come to life by it, though it may have been applied:
-// the delete takes what it knows of ids along.
+// comes reports whether something that was sent to the agent is not settled. It would create a
+// deleted agent again, though it may have been applied: the processed ids are deleted, too.
 func (r *Retention) comes(ctx context.Context, a messages.AgentID) (bool, error) {
 	stream, err := r.JetStream.Stream(ctx, r.Inbox)
 	if err != nil {

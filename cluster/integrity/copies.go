@@ -20,7 +20,7 @@ func (g *Monitor) FindCopies(ctx context.Context) (found []doctor.Finding) {
 	return judged(all)
 }
 
-// judged says what is wrong with streams as they are kept.
+// judged returns findings about streams as they are kept.
 func judged(all []natslog.Copies) (found []doctor.Finding) {
 	add := func(status, remedy, format string, args ...any) {
 		found = append(found, doctor.Finding{Check: "store", Status: status, Detail: fmt.Sprintf(format, args...), Remedy: remedy})

@@ -41,7 +41,7 @@ func DoctorOf(streams *natslog.Log, log doctor.Log, ring []encrypted.Key, checks
 	})
 }
 
-// keysOf tells a doctor of the keys in a bucket.
+// keysOf gives a doctor the keys in a bucket.
 type keysOf struct {
 	streams *natslog.Log
 	bucket  *natslog.Bucket
@@ -73,7 +73,7 @@ func (k keysOf) Agents(ctx context.Context, shard int) (list []messages.AgentID,
 	return list, err
 }
 
-// Erase says how to erase one; see doctor.Keys.
+// Erase returns how to erase one; see doctor.Keys.
 func (k keysOf) Erase(a messages.AgentID) string {
 	return fmt.Sprintf("stop the nodes, so that none has it in memory, and erase it: nats kv purge %s %s.%s.%s", k.bucket.Name(), a.Tenant, a.Kind, a.Key)
 }

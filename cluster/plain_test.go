@@ -20,6 +20,7 @@ func (w *world) ends(n *cluster.Node) {
 	if err := n.Err(); err == nil || !strings.Contains(err.Error(), "--key-file") {
 		w.t.Errorf("it says %v", err)
 	}
+	w.eventually("the node closes by itself", n.Closed)
 	w.ok(n.Close()) // and waits for its end
 }
 

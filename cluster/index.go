@@ -36,7 +36,8 @@ type agentsIndex struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// asked is how many wait for what the log holds; kick ends a rest, or says that there is more.
+	// asked is how many wait for what the log holds; kick has what is new folded at once, in place
+	// of in a while.
 	asked atomic.Int32
 	kick  chan struct{}
 
@@ -83,18 +84,15 @@ type streams interface {
 }
 
 const (
-	// indexBatch is the most messages that one transaction takes in, indexGather
-	// for how long it gathers them when nobody asks, and rests at most.
+	// indexBatch is how many messages a transaction takes in, indexGather for how long they
+	// gather while nobody asks.
 	indexBatch  = 2000
 	indexGather = time.Second
 	// indexQueue is how many messages wait in memory to be folded, at most; what comes beyond is
 	// read from the log. indexAhead is how many are read ahead.
-	indexQueue, indexAhead = 4096, 256
+	indexQueue, indexAhead = 4 * indexBatch, 256
 	// indexWait is how long a query waits for what the log holds.
 	indexWait = 2 * time.Second
-	// indexShare is the part of the time that one processor may fold while nobody asks: one in so
-	// many.
-	indexShare = 6
 )
 
 func newAgentsIndex(log partitionLog, path string, logger *slog.Logger) *agentsIndex {
@@ -193,6 +191,9 @@ func (v *agentsIndex) hears(p messages.Partition, m eventlog.Stored) {
 	default:
 		x.queue = append(x.queue, m)
 		v.queued++
+		if v.queued < v.most && v.asked.Load() == 0 {
+			return // it gathers
+		}
 	}
 	v.poke()
 }

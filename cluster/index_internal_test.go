@@ -359,6 +359,54 @@ func TestViewsOfAPartitionThatIsRead(t *testing.T) { // A108
 	})
 }
 
+// unread is a log that must not be read.
+type unread struct{ testing.TB }
+
+func (u unread) ReadPartition(_ context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error] {
+	u.Errorf("partition %v is read behind %d", p, after)
+	return func(func(eventlog.Stored, error) bool) {}
+}
+
+// What comes faster than it gathers, or while somebody asks, is folded at once, and not read from
+// the log, also while the index rests.
+func TestIndexOfManyCommits(t *testing.T) { // A107
+	synctest.Test(t, func(t *testing.T) {
+		v := newAgentsIndex(unread{t}, "", quiet)
+		v.begin()
+		defer v.close()
+		a, seq := named("a000"), uint64(0)
+		commit := func(m eventlog.Stored) {
+			seq++
+			m.Agent, m.Seq = a, seq
+			v.hears(a.Partition(), m)
+		}
+		own := eventlog.Stored{Frame: func() (*messages.Frame, error) { return nil, messages.ErrLocked }}
+		slow := eventlog.Stored{Head: eventlog.Head{Foreign: true}, Frame: func() (*messages.Frame, error) {
+			<-time.After(indexGather)
+			return own.Frame()
+		}}
+		v.hears(a.Partition(), eventlog.Stored{})
+		synctest.Wait() // what comes before the file is open is read from the log
+		commit(slow)
+		<-time.After(5 * indexGather / 2) // it has folded that, and rests
+		began := time.Now()
+		for range 2 * indexQueue / indexBatch {
+			for range indexBatch {
+				commit(own)
+			}
+			synctest.Wait()
+		}
+		v.committed(a.Partition(), seq+1)
+		go func() {
+			synctest.Wait()
+			commit(own)
+		}()
+		if _, _, lacks, err := v.Index(t.Context(), []messages.Partition{a.Partition()}, true); err != nil || len(lacks) > 0 || time.Since(began) != 0 {
+			t.Errorf("after %v it lacks %+v, %v", time.Since(began), lacks, err)
+		}
+	})
+}
+
 // broken is a log whose readers fail after every third message, some times.
 type broken struct {
 	*memlog.Log

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -141,34 +140,29 @@ func (k *indexBuilder) batch() error {
 // gather folds what comes into the batch, for a while if nobody asks: an agent's
 // frames are written once if they come together.
 func (k *indexBuilder) gather() error {
-	var enough <-chan time.Time
-	for !k.gathered.Full(k.most) {
-		if err := k.look(); err != nil {
-			return err
-		}
+	enough := time.After(indexGather)
+	err := k.look()
+	for err == nil && !k.gathered.Full(k.most) {
 		switch {
 		case k.gathered.Len() == 0:
 			k.publish()
 		case len(k.told) == 0 && k.asked.Load() > 0:
 			return nil
-		case enough == nil:
-			enough = time.After(indexGather)
 		}
 		select {
 		case m := <-k.told:
-			if err := k.take(m); err != nil {
-				return err
-			}
+			err = k.take(m)
 		case <-k.kick:
+			err = k.look()
 		case <-enough:
-			return nil
+			return k.look()
 		case <-k.store.Broken():
 			return k.store.Damage()
 		case <-k.ctx.Done():
 			return k.ctx.Err()
 		}
 	}
-	return nil
+	return err
 }
 
 // look takes in what is queued, and has the log read where that is not all.
@@ -220,16 +214,17 @@ func messageOf(m eventlog.Stored) index.Message {
 
 // take takes in what a reader gives.
 func (k *indexBuilder) take(m indexInput) error {
-	b := &k.partitions[m.of]
-	switch m.kind {
+	switch b := &k.partitions[m.of]; m.kind {
+	case nextMessage:
+		return k.add(m)
 	case readUpto:
 		b.reading, b.sure, b.upto = false, m.sure, max(b.upto, m.Seq)
 	case otherLog:
-		return k.again(m.of)
-	case nextMessage:
-		return k.add(m)
+		if err := k.again(m.of); err != nil {
+			return err
+		}
 	}
-	return nil
+	return k.look()
 }
 
 // add folds a message. One that cannot be read now is waited for, with all that
@@ -325,25 +320,16 @@ func (k *indexBuilder) again(p messages.Partition) error {
 	return nil
 }
 
-// rest lets others work, in proportion to how long was worked, unless somebody
-// asks; while the log is read, for as long as was worked.
+// rest lets others work for as long as was worked, unless what is new is to be folded at once.
 func (k *indexBuilder) rest() {
-	rest := (indexShare - 1) * k.worked
-	if slices.ContainsFunc(k.partitions[:], func(b building) bool { return b.reading }) {
-		rest = k.worked
+	if k.asked.Load() > 0 {
+		return
 	}
-	timer := time.NewTimer(min(rest, indexGather))
-	defer timer.Stop()
-	for k.asked.Load() == 0 {
-		select {
-		case <-timer.C:
-			return
-		case <-k.store.Broken(): // gather returns why
-			return
-		case <-k.kick:
-		case <-k.ctx.Done():
-			return
-		}
+	select {
+	case <-time.After(min(k.worked, indexGather)):
+	case <-k.kick:
+	case <-k.store.Broken(): // gather returns why
+	case <-k.ctx.Done():
 	}
 }
 

@@ -166,15 +166,8 @@ func (v *agentsIndex) lose(x *indexing, upto uint64) {
 	x.queue, x.gap = nil, upto
 }
 
-// begins notes that the heads of a partition are read from its beginning: those that come are of
-// the past, until an empty one does.
-func (v *agentsIndex) begins(p messages.Partition) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.partitions[p].heard = false
-}
-
-// hears takes in a head of a partition. One without its frame is read from the log.
+// hears takes in a head of a partition: first those of the past, until an empty one ends them. One
+// without its frame is read from the log.
 func (v *agentsIndex) hears(p messages.Partition, m eventlog.Stored) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -198,7 +191,8 @@ func (v *agentsIndex) hears(p messages.Partition, m eventlog.Stored) {
 	v.poke()
 }
 
-// forgets notes that a partition is not this node's any more.
+// forgets notes that a partition is not this node's any more, or that its heads are read again: it is
+// not shown before it was read up to where they end.
 func (v *agentsIndex) forgets(p messages.Partition) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -88,7 +88,6 @@ func hear(log indexLog, path string, logger *slog.Logger) *kept {
 	var all sync.WaitGroup
 	for p := range messages.Partition(messages.Partitions) {
 		all.Go(func() {
-			v.begins(p)
 			for m, err := range log.Follow(v.ctx, p) {
 				if err == nil {
 					v.hears(p, m)
@@ -265,7 +264,6 @@ func TestViewsTellTheirLag(t *testing.T) {
 		if _, ready, lacks, err := v.Index(t.Context(), []messages.Partition{mine}, false); err != nil || len(ready) != 0 || len(lacks) != 1 {
 			t.Errorf("of a partition that is gone: %v, lacking %v, %v", ready, lacks, err)
 		}
-		v.begins(mine)
 		v.hears(mine, eventlog.Stored{Head: eventlog.Head{Agent: named("a000"), Seq: end}})
 		v.hears(mine, eventlog.Stored{})
 		if text := said(t, v); strings.Count(text, `"outcome":"completed"`) != 2 {
@@ -302,7 +300,6 @@ func TestViewsOfAPartitionThatComesBack(t *testing.T) { // A108
 		if before := everything(t, store); !strings.Contains(before, gone.String()) {
 			t.Fatalf("the tombstone was read: %s", before)
 		}
-		v.begins(p)
 		v.hears(p, eventlog.Stored{Head: eventlog.Head{Agent: gone, Seq: tail.Seq}})
 		v.hears(p, eventlog.Stored{})
 		if _, ready, _, err := v.Index(t.Context(), []messages.Partition{p}, false); err != nil || len(ready) != 0 {
@@ -354,6 +351,41 @@ func TestViewsOfAPartitionThatIsRead(t *testing.T) { // A108
 		}
 		close(at.until)
 		if text := said(t, v); strings.Count(text, `"outcome":"completed"`) != 1 {
+			t.Errorf("told: %s", text)
+		}
+	})
+}
+
+// Where the heads of a partition are read again, since the log was replaced, it is not shown before
+// the new log was read to its end.
+func TestViewsOfALogThatIsReplaced(t *testing.T) { // A108
+	log, other := memlog.New(), memlog.New()
+	story(t, log, 1, 2, "first")
+	story(t, other, 1, 1, "other")
+	synctest.Test(t, func(t *testing.T) {
+		v := hear(log, "", quiet)
+		v.begin()
+		defer v.stop()
+		said(t, v)
+		a, at := named("a000"), held{other, make(chan struct{})}
+		v.agentsIndex.log = at
+		tail, err := other.Head(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.forgets(a.Partition())
+		v.hears(a.Partition(), eventlog.Stored{Head: eventlog.Head{Agent: a, Seq: tail.Seq}})
+		v.hears(a.Partition(), eventlog.Stored{})
+		_, ready, lacks, err := v.Index(t.Context(), []messages.Partition{a.Partition()}, true)
+		if err != nil || len(ready) != 0 || len(lacks) != 1 || lacks[0].End != tail.Seq {
+			t.Errorf("it answers for %v, lacking %+v, %v", ready, lacks, err)
+		}
+		close(at.until)
+		store, ready, _, err := v.Index(t.Context(), []messages.Partition{a.Partition()}, true)
+		if err != nil || len(ready) != 1 {
+			t.Fatalf("it answers for %v, %v", ready, err)
+		}
+		if text := everything(t, store); strings.Contains(text, "first") || strings.Count(text, `"outcome":"completed"`) != 1 {
 			t.Errorf("told: %s", text)
 		}
 	})

@@ -123,7 +123,7 @@ func (o *owner) follow(ctx context.Context, p messages.Partition, done chan<- st
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	for ctx.Err() == nil {
-		o.index.begins(p)
+		o.index.forgets(p)
 		for m, err := range o.log.Follow(ctx, p) {
 			if err != nil {
 				if ctx.Err() == nil {

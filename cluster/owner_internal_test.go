@@ -57,3 +57,45 @@ func TestPrepareGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// brief is a log whose heads are read until fail is closed, and the next time not to their end.
+type brief struct {
+	long
+	fail chan struct{}
+}
+
+func (b brief) Follow(ctx context.Context, _ messages.Partition) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		if b.read.Add(1) > 1 {
+			<-ctx.Done()
+			return
+		}
+		yield(eventlog.Stored{}, nil)
+		<-b.fail
+		yield(eventlog.Stored{}, errors.New("the connection was closed"))
+	}
+}
+
+// While the heads of a partition are read again the index does not answer for it.
+func TestHeadsThatAreReadAgain(t *testing.T) { // A108
+	synctest.Test(t, func(t *testing.T) {
+		log, agents := brief{long{read: new(atomic.Int32)}, make(chan struct{})}, new(projections.Agents)
+		o := (&owner{log: log, index: newAgentsIndex(unread{t}, "", quiet), agents: agents, logger: quiet}).begin()
+		defer o.close()
+		o.index.begin()
+		defer o.index.close()
+		for _, want := range []int{1, 0} {
+			if _, err := o.heads(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			_, ready, _, err := o.index.Index(t.Context(), []messages.Partition{0}, true)
+			if err != nil || len(ready) != want {
+				t.Errorf("read %d times: it answers for %v, %v", log.read.Load(), ready, err)
+			}
+			if want == 1 {
+				close(log.fail)
+				<-time.After(time.Second) // longer than the first pause
+			}
+		}
+	})
+}

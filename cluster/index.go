@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/index"
 )
@@ -275,11 +276,22 @@ func (v *agentsIndex) lacking(of []messages.Partition, ends [messages.Partitions
 			ready = append(ready, p)
 		}
 		if !x.ready || x.at < ends[p] {
-			lacks = append(lacks, messages.Uncovered{Partition: p, Indexed: x.at, End: max(ends[p], x.end)})
+			lacks = append(lacks, messages.Uncovered{Partition: p, Reason: v.unread(p, x), Indexed: x.at, End: max(ends[p], x.end)})
 		}
 	}
 	store, why = v.whole()
 	return store, ready, lacks, v.moved, why
+}
+
+// unread returns why nothing of a partition can be shown; empty if that is a matter of time.
+func (v *agentsIndex) unread(p messages.Partition, x *indexing) string {
+	if x.ready || v.streams == nil {
+		return ""
+	}
+	if err := v.streams.relied(natslog.Shard(p)); err != nil {
+		return fmt.Sprintf("cannot be read: %v", err)
+	}
+	return ""
 }
 
 // whole gives the store, unless it is known to be damaged, or why there is none.

@@ -391,6 +391,35 @@ func TestViewsOfALogThatIsReplaced(t *testing.T) { // A108
 	})
 }
 
+// unreliable are streams that cannot be relied on.
+type unreliable struct{}
+
+func (unreliable) identity(int) string { return "other" }
+func (unreliable) witness(int, uint64) {}
+func (unreliable) witnessed()          {}
+func (unreliable) relied(int) error    { return errors.New("its files are damaged") }
+
+// A partition whose stream has lost messages is named with what it has lost.
+func TestViewsOfADamagedStream(t *testing.T) { // A108
+	log, path := memlog.New(), filepath.Join(t.TempDir(), "index.db")
+	story(t, log, 1, 1, "x")
+	before := hear(log, path, quiet)
+	before.begin()
+	said(t, before)
+	before.stop()
+	synctest.Test(t, func(t *testing.T) {
+		v := hear(memlog.New(), path, quiet)
+		v.streams = unreliable{}
+		v.begin()
+		defer v.stop()
+		p := named("a000").Partition()
+		_, ready, lacks, err := v.Index(t.Context(), []messages.Partition{p}, true)
+		if err != nil || len(ready) != 0 || len(lacks) != 1 || lacks[0].Reason != "cannot be read: its files are damaged" {
+			t.Errorf("it answers for %v, lacking %+v, %v", ready, lacks, err)
+		}
+	})
+}
+
 // unread is a log that must not be read.
 type unread struct{ testing.TB }
 

@@ -14,11 +14,14 @@ type Uncovered struct {
 }
 
 // String returns what a person reads of it.
-func (u Uncovered) String() string {
+func (u Uncovered) String() string { return fmt.Sprintf("partition %s %s", u.Partition, u.What()) }
+
+// What returns what is said of the partition: the reason, or how far it is shown.
+func (u Uncovered) What() string {
 	if u.Reason != "" {
-		return fmt.Sprintf("partition %s %s", u.Partition, u.Reason)
+		return u.Reason
 	}
-	return fmt.Sprintf("partition %s indexed to %s of %s", u.Partition, grouped(u.Indexed), grouped(u.End))
+	return fmt.Sprintf("indexed to %s of %s", grouped(u.Indexed), grouped(u.End))
 }
 
 // grouped returns a number with a comma between each three digits.

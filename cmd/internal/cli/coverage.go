@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,15 +35,51 @@ func (a *app) covered(of coverage, err error) error {
 		return err
 	}
 	last := uncovered{Type: "uncovered"}
-	var texts []string
 	for _, p := range slices.Sorted(maps.Keys(of)) {
 		last.Uncovered = append(last.Uncovered, of[p])
-		texts = append(texts, of[p].String())
 	}
 	if a.json() {
 		if err := a.object(last); err != nil {
 			return err
 		}
 	}
-	return fail("what is shown is all of the other partitions; try again, and see `"+a.started+" partitions`", "%s", strings.Join(texts, "\n"))
+	return fail("what is shown is all of the other partitions; try again, and see `"+a.started+" partitions`", "%s", strings.Join(lacking(last.Uncovered), "\n"))
+}
+
+// lacking returns a line for each thing that is said of partitions, which are in their order.
+func lacking(list []messages.Uncovered) (lines []string) {
+	for len(list) > 0 {
+		first := list[0]
+		var same, others []messages.Uncovered
+		for _, u := range list {
+			if u.What() == first.What() {
+				same = append(same, u)
+			} else {
+				others = append(others, u)
+			}
+		}
+		line := first.String()
+		if len(same) > 1 {
+			line = fmt.Sprintf("each of partitions %s %s", ranges(same), first.What())
+		}
+		lines, list = append(lines, line), others
+	}
+	return lines
+}
+
+// ranges names partitions, which are in their order, as in "3, 7, 12-15".
+func ranges(list []messages.Uncovered) string {
+	var parts []string
+	for len(list) > 0 {
+		first, n := list[0].Partition, 1
+		for n < len(list) && list[n].Partition == first+messages.Partition(n) {
+			n++
+		}
+		part := first.String()
+		if n > 1 {
+			part += "-" + list[n-1].Partition.String()
+		}
+		parts, list = append(parts, part), list[n:]
+	}
+	return strings.Join(parts, ", ")
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -27,5 +28,17 @@ func TestUncoveredListFails(t *testing.T) {
 		if err := a.covered(nil, nil); err != nil {
 			t.Errorf("%s: a whole list fails: %v", format, err)
 		}
+	}
+}
+
+// Partitions of which the same is said share a line.
+func TestUncoveredPartitionsShareALine(t *testing.T) {
+	none := func(p messages.Partition) messages.Uncovered {
+		return messages.Uncovered{Partition: p, Reason: "has no owner"}
+	}
+	list := []messages.Uncovered{none(0), none(3), {Partition: 4, Indexed: 5, End: 1000}, {Partition: 5, Indexed: 5, End: 9}, none(7), none(12), none(13), none(14), {Partition: 15, Indexed: 5, End: 9}, none(16), none(17)}
+	want := []string{"each of partitions 0, 3, 7, 12-14, 16-17 has no owner", "partition 4 indexed to 5 of 1,000", "each of partitions 5, 15 indexed to 5 of 9"}
+	if got := lacking(list); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

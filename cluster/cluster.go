@@ -313,6 +313,7 @@ func (n *Node) peers() gateway.Nodes {
 	nodes := gateway.Nodes{
 		Self: n.id, OwnerOf: n.ownerOf, Router: n.host.router,
 		Hosts: func(p messages.Partition) bool { return n.host.hosted(p) != nil },
+		Epoch: func(p messages.Partition) messages.Epoch { return n.owner.epoch(p) },
 		Alive: func(node string) bool { return n.ownership.Alive(node) },
 	}
 	if !n.Encrypted() { // what is published is encrypted, too

@@ -20,6 +20,8 @@ type Nodes struct {
 	OwnerOf func(messages.Partition) string
 	// Hosts reports whether this node has the agents of a partition. Nil: as OwnerOf says.
 	Hosts func(messages.Partition) bool
+	// Epoch returns the epoch under which this node owns a partition. Nil: it never loses one.
+	Epoch func(messages.Partition) messages.Epoch
 	// Router reaches the owners on other nodes. It may be nil where this node owns all.
 	Router Router
 	// Alive reports whether a node is a member. Nil: only this one is.

@@ -85,18 +85,19 @@ func (g *Gateway) queryOwned(msg *nats.Msg) {
 	})
 }
 
-// owned answers for the partitions that this node owns, which are the same before and after.
+// owned answers for the partitions that this node owns, which are the same before and after: what it
+// knew of one that it lost and took again was dropped between.
 func (g *Gateway) owned(q ownersQuery) (answer owned, err error) {
-	for mine := g.mine(); ; {
+	for mine, epochs := g.mine(); ; {
 		answer = owned{Partitions: mine}
 		if err := g.ownedLines(&answer, q); err != nil {
 			return owned{}, err
 		}
-		still := g.mine()
-		if slices.Equal(mine, still) {
+		still, now := g.mine()
+		if slices.Equal(mine, still) && slices.Equal(epochs, now) {
 			return answer, nil
 		}
-		mine = still
+		mine, epochs = still, now
 	}
 }
 
@@ -119,14 +120,18 @@ func (g *Gateway) ownedLines(answer *owned, q ownersQuery) (err error) {
 	return g.ownedAgents(answer, q)
 }
 
-// mine are the partitions that this node owns and answers for.
-func (g *Gateway) mine() (list []messages.Partition) {
+// mine are the partitions that this node owns and answers for, with their epochs.
+func (g *Gateway) mine() (list []messages.Partition, epochs []messages.Epoch) {
 	for p := range messages.Partition(messages.Partitions) {
-		if g.hosts(p) && g.ownerOf(p) == g.Self {
-			list = append(list, p)
+		if !g.hosts(p) || g.ownerOf(p) != g.Self {
+			continue
+		}
+		list = append(list, p)
+		if g.Epoch != nil {
+			epochs = append(epochs, g.Epoch(p))
 		}
 	}
-	return list
+	return list, epochs
 }
 
 // ownedAgents adds the agents of the partitions, in the order of their addresses.

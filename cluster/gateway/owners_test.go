@@ -201,6 +201,25 @@ func TestAgentsOfAPartitionThatMoves(t *testing.T) {
 	}
 }
 
+// A node that loses a partition and takes it again while it answers begins again: what it listed may lack
+// that partition's agents.
+func TestAgentsOfAPartitionThatComesBack(t *testing.T) {
+	h := newHouse(t, nil)
+	g := h.owners("n1")[0]
+	a := agent("default", "support", "a1")
+	epoch, asked := messages.Epoch(1), 0
+	g.Epoch = func(p messages.Partition) messages.Epoch {
+		if asked++; asked == messages.Partitions+1 { // it has listed them
+			epoch = 2
+			g.Agents.Apply(projections.Agent{Agent: a, Phase: "idle", Events: 4})
+		}
+		return epoch
+	}
+	if answer, err := g.owned(ownersQuery{Tenant: "default", Query: messages.Query{View: "agents"}}); err != nil || len(answer.Rows) != 1 {
+		t.Errorf("it lists %+v, %v", answer.Rows, err)
+	}
+}
+
 // A query that an owner refuses is refused.
 func TestOwnersRefuse(t *testing.T) {
 	h := newHouse(t, nil)

@@ -57,6 +57,9 @@ func (s *residents) exit(r *resident) {
 	s.memory--
 	s.count--
 	s.bytes -= r.bytes
+	if s.memory == 0 && s.timer != nil && s.timer.Stop() {
+		s.timer = nil // its function would keep a closed node in memory
+	}
 }
 
 // note records that an agent handled a message, what it takes now, in bytes, and whether it

@@ -38,8 +38,8 @@ build: ## build bin/reprise
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/reprise ./cmd/reprise
 
 .PHONY: test
-test: ## run the tests of one node and one server; four minutes on two cores
-	$(GO) test -short ./...
+test: ## run the tests of one node and one server; three minutes on two cores
+	$(GO) test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # for many wait more than they compute
 
 # What make test leaves out, in parts of about ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.

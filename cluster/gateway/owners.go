@@ -93,6 +93,9 @@ func (g *Gateway) owned(q ownersQuery) (answer owned, err error) {
 		if err := g.ownedLines(&answer, q); err != nil {
 			return owned{}, err
 		}
+		if q.Tenant != "" { // the index has read on for the rows
+			answer.Unreadable = g.Index.Unreadable(q.Tenant)
+		}
 		still, now := g.mine()
 		if slices.Equal(mine, still) && slices.Equal(epochs, now) {
 			return answer, nil
@@ -103,9 +106,6 @@ func (g *Gateway) owned(q ownersQuery) (answer owned, err error) {
 
 // ownedLines adds what an answer shows of its partitions.
 func (g *Gateway) ownedLines(answer *owned, q ownersQuery) (err error) {
-	if q.Tenant != "" {
-		answer.Unreadable = g.Index.Unreadable(q.Tenant)
-	}
 	switch q.View {
 	case "partitions":
 		for _, p := range answer.Partitions {

@@ -64,7 +64,7 @@ func TestIndex(t *testing.T) { // A52, A80, A87
 	}
 	w.run("usage", "--by", "agent", "--kind", "clerk", "--since", "24h").exits(0, "clerk/a", "clerk/b", "total")
 	w.run("ls", "--since", "1h", "--limit", "1").exits(0, "clerk/a")
-	w.run("index").exits(0, "POSITION", "0 frames behind, 0 unreadable", filepath.Join(".reprise", "index"))
+	w.run("index").exits(0, "POSITION", "0 sequences behind, 0 frames unreadable", filepath.Join(".reprise", "index"))
 
 	for _, wrong := range [][]string{
 		{"effects", "--outcome", "done"}, {"effects", "--where", "amount"}, {"effects", "--where", "a=1", "--where", "a=2"}, {"effects", "--since", "soon"},

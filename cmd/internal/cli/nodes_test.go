@@ -94,6 +94,10 @@ func TestFrozenNode(t *testing.T) {
 	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(frozen.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("it is not frozen: %v, status %#x", err, status)
+	}
 	for _, node := range w.run("nodes", "--nats", url, "-o", "json").exits(0).objects() {
 		if node["node"] == id {
 			if why := fmt.Sprint(node["error"]); node["answers"] != false || !strings.Contains(why, "no answer within") || node["host"] == "" {

@@ -100,6 +100,17 @@ func (l *Log) ReadOn(ctx context.Context, p messages.Partition, at, passed uint6
 // BytesAtOnce is how much a fetch brings.
 const BytesAtOnce = bytesAtOnce
 
+// FetchFrom returns how many messages of a partition the first fetch behind a sequence brings.
+func (l *Log) FetchFrom(ctx context.Context, p messages.Partition, after uint64) (n int, err error) {
+	f, err := l.conn(p).feed(ctx, l.stream[p], jetstream.ConsumerConfig{FilterSubject: l.subjects.LogOf(p), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1})
+	if err != nil {
+		return 0, err
+	}
+	defer f.close()
+	n, _, err = f.fetch(ctx, func(*delivery) bool { return true })
+	return n, err
+}
+
 // Fetches reads a partition through and returns how many bytes each fetch has brought.
 func (l *Log) Fetches(ctx context.Context, p messages.Partition) (sizes []int, err error) {
 	f, err := l.conn(p).feed(ctx, l.stream[p], jetstream.ConsumerConfig{FilterSubject: l.subjects.LogOf(p)})

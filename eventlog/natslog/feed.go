@@ -128,32 +128,33 @@ func (f *feed) close() {
 	_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+f.name, nil)
 }
 
-// ask asks for what is there, and returns the subject of the answer and for how many messages that
-// is. nats-server 2.15.2 loses a message beyond the bound in bytes where a consumer gives the newest
+// ask asks for what is there, and returns the subject of the answer and for how many messages and
+// bytes that is; 0: for any. nats-server 2.15.2 loses a message beyond the bound in bytes where a consumer gives the newest
 // of each subject (loopAndGatherMsgs in server/consumer.go).
-func (f *feed) ask() (subject string, most int, err error) {
-	most, bytes := f.atOnce, bytesAtOnce
+func (f *feed) ask() (subject string, most, size int, err error) {
+	most, size = f.atOnce, bytesAtOnce
 	switch {
 	case f.last:
-		bytes = 0
+		size = 0
 	case f.large:
-		most, bytes = 1, 0
+		most, size = 1, 0
 	case f.seen > 0:
 		most = max(most, manyAtOnce)
 	}
 	m := nats.Msg{Subject: "$JS.API.CONSUMER.MSG.NEXT." + f.stream + "." + f.name, Reply: f.next()}
-	m.Data = fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"no_wait":true}`, most, bytes)
-	return m.Reply, most, f.c.send(&m)
+	m.Data = fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"no_wait":true}`, most, size)
+	return m.Reply, most, size, f.c.send(&m)
 }
 
 // fetch gives what the stream has now, up to about a thousand messages, and returns how many came. A
 // message that the consumer has skipped means that the consumer was lost.
 func (f *feed) fetch(ctx context.Context, give func(*delivery) (more bool)) (n int, more bool, err error) {
-	request, most, err := f.ask()
+	request, most, size, err := f.ask()
 	if err != nil {
 		return 0, false, err
 	}
-	for f.ended = false; n < most; {
+	got := 0
+	for f.ended = false; n < most && (size == 0 || got != size); { // the server does not say that it has sent just so much
 		msg, err := f.come(ctx)
 		switch {
 		case err != nil:
@@ -171,6 +172,7 @@ func (f *feed) fetch(ctx context.Context, give func(*delivery) (more bool)) (n i
 			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen-1)
 		}
 		n++
+		got += msg.Size()
 		f.large, f.pending = false, meta.NumPending
 		if !give(&delivery{stored{seq: meta.Sequence.Stream, subject: msg.Subject, header: msg.Header, data: msg.Data}, meta.Timestamp}) {
 			return n, false, nil
@@ -244,7 +246,8 @@ func (f *feed) all(ctx context.Context, give func(*delivery) (more bool), idle f
 }
 
 // ReadHeaders gives the headers of the messages of a stream that the config chooses, up to the newest
-// that there is when it is called, or until give fails.
+// that there is when it is called, or until give fails. The config says where to begin, or that the
+// newest of each subject are wanted.
 func ReadHeaders(ctx context.Context, nc *nats.Conn, stream string, cfg jetstream.ConsumerConfig, give func(subject string, header nats.Header, seq uint64) error) error {
 	c, err := newConn(nc)
 	if err != nil {
@@ -256,18 +259,43 @@ func ReadHeaders(ctx context.Context, nc *nats.Conn, stream string, cfg jetstrea
 		return err
 	}
 	cfg.HeadersOnly, cfg.FilterSubject, cfg.InactiveThreshold = true, ">", longExpires
+	at, last := max(cfg.OptStartSeq, 1)-1, cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy
+	for barren := 0; at < info.State.LastSeq; barren++ {
+		before := at
+		at, err = c.readHeaders(ctx, stream, cfg, at, info.State.LastSeq, give)
+		switch {
+		case !errors.Is(err, errLost) && !errors.Is(err, errSilent):
+			return err
+		case at > before:
+			barren = 0
+		case barren == 4*patience: // a copy may have to catch up, as after a restore
+			return err
+		}
+		if !last {
+			cfg.OptStartSeq = at + 1
+		}
+	}
+	return nil
+}
+
+// readHeaders reads with one consumer what is behind sequence at, up to end. What it brings may be of
+// a copy that lags behind the leader, which says whether that was all.
+func (c *conn) readHeaders(ctx context.Context, stream string, cfg jetstream.ConsumerConfig, at, end uint64, give func(subject string, header nats.Header, seq uint64) error) (uint64, error) {
 	f, err := c.feed(ctx, stream, cfg)
 	if err != nil {
-		return err
+		return at, err
 	}
 	defer f.close()
-	if f.pending == 0 {
-		return nil
-	}
 	var failed error
 	err = f.all(ctx, func(m *delivery) bool {
-		failed = give(m.subject, m.header, m.seq)
-		return failed == nil && f.pending > 0 && m.seq < info.State.LastSeq
-	}, nil)
-	return cmp.Or(failed, err)
+		if m.seq > at {
+			at = m.seq
+			failed = give(m.subject, m.header, m.seq)
+		}
+		return failed == nil && at < end
+	}, func() (more bool, err error) {
+		next, err := c.get(ctx, stream, place{Seq: at + 1, Next: ">"})
+		return next != nil && next.seq <= end, err
+	})
+	return at, cmp.Or(failed, err)
 }

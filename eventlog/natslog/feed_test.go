@@ -1,11 +1,14 @@
 package natslog_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
@@ -118,5 +121,81 @@ func TestMessageBeyondTheBound(t *testing.T) {
 	want := grow(t, l, a, first, 1)[0]
 	if got, err := readFrom(l, a, first); err != nil || !slices.Equal(got, []eventlog.Position{want}) {
 		t.Errorf("read %v and %v, want %v", got, err, want)
+	}
+}
+
+// TestFetchOfJustTheBound checks that a fetch ends which has brought as many bytes as it asked for: the
+// server does not say so.
+func TestFetchOfJustTheBound(t *testing.T) {
+	t.Parallel()
+	l, c := open(t, 1)
+	a := logtest.Agent("ada")
+	put := func(sizes ...int) {
+		for _, size := range sizes {
+			publish(t, c, &nats.Msg{Subject: c.Subjects.Log(a), Data: make([]byte, size)})
+		}
+	}
+	const size = 1<<20 - 100
+	put(size, size, size, size)
+	shard := int(a.Partition()) * l.Shards() / messages.Partitions
+	// The name is as long as one of the log's, for it is a part of each message.
+	consumer, err := jetStream(t, c).CreateConsumer(t.Context(), l.ShardName(shard), jetstream.ConsumerConfig{Name: strings.Repeat("x", 22)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := consumer.Fetch(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := natslog.BytesAtOnce
+	for m := range batch.Messages() {
+		rest -= len(m.Subject()) + len(m.Reply()) + len(m.Data())
+	}
+	put(size, size, size, size+rest, 10)
+	if n, err := l.FetchFrom(t.Context(), a.Partition(), 4); err != nil || n != 4 {
+		t.Errorf("%d messages came, %v; want 4", n, err)
+	}
+}
+
+// TestHeadersOfACopyThatLags checks that headers are not taken for all that there are where a copy of the
+// stream has none of them yet.
+func TestHeadersOfACopyThatLags(t *testing.T) {
+	t.Parallel()
+	url := configured(t, "")
+	var conns [2]*nats.Conn
+	for i := range conns {
+		nc, err := nats.Connect(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		conns[i] = nc
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	for subject, answer := range map[string]func() *nats.Msg{
+		"CONSUMER.CREATE.S.>": func() *nats.Msg { return &nats.Msg{Data: []byte(`{"num_pending":0}`)} },
+		"STREAM.INFO.S": func() *nats.Msg {
+			return &nats.Msg{Data: []byte(`{"state":{"messages":1,"first_seq":1,"last_seq":1}}`)}
+		},
+		"STREAM.MSG.GET.S": func() *nats.Msg { return &nats.Msg{Data: []byte(`{"message":{"subject":"s","seq":1}}`)} },
+		"CONSUMER.MSG.NEXT.S.*": func() *nats.Msg {
+			if asked++; asked == 3 {
+				cancel()
+			}
+			return &nats.Msg{Header: nats.Header{"Status": {"404"}}}
+		},
+	} {
+		if _, err := conns[1].Subscribe("$JS.API."+subject, func(m *nats.Msg) { _ = m.RespondMsg(answer()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conns[1].Flush(); err != nil {
+		t.Fatal(err)
+	}
+	give := func(string, nats.Header, uint64) error { return nil }
+	if err := natslog.ReadHeaders(ctx, conns[0], "S", jetstream.ConsumerConfig{}, give); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v, before the copy has caught up", err)
 	}
 }

@@ -245,8 +245,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	return n, nil
 }
 
-// undo closes what was opened, newest first. Whoever comes second waits until
-// it is done.
+// undo closes what was opened, newest first. A second call waits until it is done.
 func (n *Node) undo() {
 	n.closing.Do(func() {
 		n.ending.Store(true)
@@ -271,8 +270,8 @@ func ticks(ctx context.Context, every time.Duration) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for tick := time.Tick(every); ; {
 			select {
-			case now := <-tick:
-				if !yield(now) {
+			case <-tick: // which may have been due a while ago
+				if !yield(time.Now()) {
 					return
 				}
 			case <-ctx.Done():
@@ -303,7 +302,7 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 func (n *Node) openIntegrity(ctx context.Context) error {
 	err := n.integrity.Open(ctx, integrity.Config{Log: n.streams, Conns: n.conns, Subjects: n.subjects, SyncInterval: n.syncInterval()})
 	if err == nil {
-		n.onClose(func() { n.integrity.Close(n.server != nil && n.connected()) })
+		n.onClose(func() { n.integrity.Close(func() bool { return n.server != nil && n.connected() }) })
 	}
 	return err
 }

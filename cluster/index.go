@@ -74,14 +74,14 @@ type indexing struct {
 
 // streams is what the index asks, and knows, about the streams that it is built from.
 type streams interface {
-	// identity distinguishes a stream from others of the same name.
-	identity(shard int) string
-	// witness takes in that a stream has held a message with a sequence.
-	witness(shard int, seq uint64)
-	// witnessed reports that all that the index knows has been taken in.
-	witnessed()
-	// relied returns why a stream cannot be relied on now; nil: it can.
-	relied(shard int) error
+	// Identity distinguishes a stream from others of the same name.
+	Identity(shard int) string
+	// Witness takes in that a stream has held a message with a sequence.
+	Witness(shard int, seq uint64)
+	// Witnessed reports that all that the index knows has been taken in.
+	Witnessed()
+	// Relied returns why a stream cannot be relied on now; nil: it can.
+	Relied(shard int) error
 }
 
 const (
@@ -91,7 +91,7 @@ const (
 	indexGather = time.Second
 	// indexQueue is how many messages wait in memory to be folded, at most; what comes beyond is
 	// read from the log. indexAhead is how many are read ahead.
-	indexQueue, indexAhead = 4 * indexBatch, 256
+	indexQueue, indexAhead = 2 * indexBatch, 256
 	// indexWait is how long a query waits for what the log holds.
 	indexWait = 2 * time.Second
 )
@@ -288,8 +288,8 @@ func (v *agentsIndex) unread(p messages.Partition, x *indexing) string {
 	if x.ready || v.streams == nil {
 		return ""
 	}
-	if err := v.streams.relied(natslog.Shard(p)); err != nil {
-		return fmt.Sprintf("cannot be read: %v", err)
+	if loss, lost := errors.AsType[*natslog.LossError](v.streams.Relied(natslog.Shard(p))); lost {
+		return fmt.Sprintf("cannot be read: %v", loss)
 	}
 	return ""
 }
@@ -394,7 +394,7 @@ func (n *Node) openIndex(context.Context) error {
 
 func (n *Node) keepIndex(path string) error {
 	n.index = newAgentsIndex(n.log, path, n.cfg.Logger)
-	n.index.streams = evidence{n.integrity}
+	n.index.streams = n.integrity
 	n.index.begin()
 	n.onClose(n.index.close)
 	return nil

@@ -394,10 +394,12 @@ func TestViewsOfALogThatIsReplaced(t *testing.T) { // A108
 // unreliable are streams that cannot be relied on.
 type unreliable struct{}
 
-func (unreliable) identity(int) string { return "other" }
-func (unreliable) witness(int, uint64) {}
-func (unreliable) witnessed()          {}
-func (unreliable) relied(int) error    { return errors.New("its files are damaged") }
+func (unreliable) Identity(int) string { return "other" }
+func (unreliable) Witness(int, uint64) {}
+func (unreliable) Witnessed()          {}
+func (unreliable) Relied(int) error {
+	return &natslog.LossError{Stream: "S", Detail: "its files are damaged"}
+}
 
 // A partition whose stream has lost messages is named with what it has lost.
 func TestViewsOfADamagedStream(t *testing.T) { // A108
@@ -414,7 +416,7 @@ func TestViewsOfADamagedStream(t *testing.T) { // A108
 		defer v.stop()
 		p := named("a000").Partition()
 		_, ready, lacks, err := v.Index(t.Context(), []messages.Partition{p}, true)
-		if err != nil || len(ready) != 0 || len(lacks) != 1 || lacks[0].Reason != "cannot be read: its files are damaged" {
+		if err != nil || len(ready) != 0 || len(lacks) != 1 || !strings.HasPrefix(lacks[0].Reason, "cannot be read: ") || !strings.HasSuffix(lacks[0].Reason, "its files are damaged") {
 			t.Errorf("it answers for %v, lacking %+v, %v", ready, lacks, err)
 		}
 	})

@@ -62,7 +62,7 @@ type building struct {
 // keep keeps the file until something fails.
 func (v *agentsIndex) keep(well func()) error {
 	if v.streams != nil {
-		defer v.streams.witnessed() // there is no more to wait for, whatever happens
+		defer v.streams.Witnessed() // there is no more to wait for, whatever happens
 	}
 	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (k *indexBuilder) identify(ctx context.Context) error {
 	}
 	for p := range messages.Partitions {
 		stream := natslog.Shard(messages.Partition(p))
-		identity, seq := k.streams.identity(stream), k.store.Shard(p).Seq
+		identity, seq := k.streams.Identity(stream), k.store.Shard(p).Seq
 		if identity == "" {
 			return fmt.Errorf("stream %d of the log could not be checked yet", stream)
 		}
@@ -112,7 +112,7 @@ func (k *indexBuilder) identify(ctx context.Context) error {
 		case err != nil:
 			return err
 		case before == identity && seq > 0:
-			k.streams.witness(stream, seq)
+			k.streams.Witness(stream, seq)
 		case before != "" && before != identity && seq > 0:
 			k.logger.Info("a stream of the log was restored; the index reads it from its beginning", "partition", p)
 			if err := k.store.Reset(ctx, p); err != nil {
@@ -120,7 +120,7 @@ func (k *indexBuilder) identify(ctx context.Context) error {
 			}
 		}
 	}
-	k.streams.witnessed()
+	k.streams.Witnessed()
 	return nil
 }
 
@@ -358,7 +358,7 @@ func (k *indexBuilder) follow(p messages.Partition, b building, goal uint64) {
 // relied reports whether a partition is what its stream should be. What the index knows of
 // one that has lost messages is kept.
 func (k *indexBuilder) relied(p messages.Partition) bool {
-	return k.streams == nil || k.streams.relied(natslog.Shard(p)) == nil
+	return k.streams == nil || k.streams.Relied(natslog.Shard(p)) == nil
 }
 
 // readOn reads what a partition has behind b.last.

@@ -118,7 +118,7 @@ func New(server *embedded.Server, agents *projections.Agents, logger *slog.Logge
 	return g
 }
 
-// Open checks all streams, and begins to watch over them. cfg.log reports its doubts to Doubt.
+// Open checks all streams, and begins to watch over them. cfg.Log reports its doubts to Doubt.
 func (g *Monitor) Open(ctx context.Context, cfg Config) error {
 	g.mu.Lock() // it may be in doubt already
 	g.log, g.lag = cfg.Log, 2*cfg.SyncInterval
@@ -147,12 +147,12 @@ func (g *Monitor) Open(ctx context.Context, cfg Config) error {
 
 // Close stops that, and records how far the streams are. stopped reports whether the node's own
 // server can be stopped in order after it, which forces to disk what it has.
-func (g *Monitor) Close(stopped bool) {
+func (g *Monitor) Close(stopped func() bool) {
 	g.stop()
-	if stopped {
+	if stopped() {
 		g.lag = 0
 	}
-	g.markAll(context.Background(), g.onDisk(g.sample(time.Now())))
+	g.markAll(context.Background(), g.onDisk(g.sample()))
 }
 
 // run checks until ctx ends.

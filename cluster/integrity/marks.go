@@ -20,17 +20,18 @@ func (g *Monitor) record(ctx context.Context) {
 	mark := time.Tick(markEvery)
 	for {
 		select {
-		case now := <-mark:
-			g.markAll(ctx, g.onDisk(g.sample(now)))
+		case <-mark:
+			g.markAll(ctx, g.onDisk(g.sample()))
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// sample returns how far each partition is.
-func (g *Monitor) sample(now time.Time) sample {
-	s := sample{at: now}
+// sample returns how far each partition is now. The time of a tick may be seconds ago: a sample that
+// seems older than it is would be recorded before it is on disk.
+func (g *Monitor) sample() sample {
+	s := sample{at: time.Now()}
 	for p := range s.positions {
 		s.positions[p] = g.log.Position(messages.Partition(p))
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // send stores a command for another agent among the inputs of its partition,
-// whoever owns that. It has no Nats-Msg-Id: the stream de-duplicates across
+// on whatever node. It has no Nats-Msg-Id: the stream de-duplicates across
 // agents, and agents do so themselves.
 func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command) error {
 	body, err := messages.Body(c)

@@ -60,7 +60,7 @@ type Config struct {
 	// IndexDir is the folder where the node keeps the index of all agents, a cache of
 	// the log. No two nodes may share one. Empty: index in Data, or a temporary
 	// folder where the server is not embedded. With encryption they are kept in
-	// memory alone and built anew at each start.
+	// memory alone and built again at each start.
 	IndexDir string
 	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
 	// takes any free port. Empty: it is reachable from inside the process only.
@@ -104,9 +104,9 @@ type Config struct {
 	// in one currency of your choice, for a million tokens. A model without a
 	// price costs nothing, and a limit of cost does not stop it.
 	Prices map[string]messages.Price
-	// PromptDecides says whether whoever may prompt agents of a kind may also
+	// PromptDecides reports whether those who may prompt agents of a kind may also
 	// decide about their calls of a tool that wait for approval: they are asked on
-	// the stream of their prompt. Nil: nobody may; decisions come by the command
+	// the stream of their prompt. Nil: they may not; decisions come by the command
 	// subject. Permissions are by subject: who may talk to an agent may not
 	// therefore approve its refunds. Called from many goroutines.
 	PromptDecides func(kind, tool string) bool
@@ -143,7 +143,7 @@ type Config struct {
 	// Name is what people call the node: it is listed as its host, and drain finds the node by
 	// it. Empty: the name of the machine.
 	Name string
-	// RecoverRate is how many model calls that were lost with a node are begun anew
+	// RecoverRate is how many model calls that were lost with a node are begun again
 	// in a second by the one that takes over. Zero: actors.DefaultRecoverRate;
 	// negative: they all begin at once.
 	RecoverRate int
@@ -458,7 +458,7 @@ func (n *Node) openEndpoints(context.Context) error {
 }
 
 // heard waits until the server knows what this node listens to. If the connection breaks
-// meanwhile, it is told that anew.
+// meanwhile, it is told that again.
 func (n *Node) heard(ctx context.Context) error {
 	return natslog.Await(ctx, n.nc, n.cfg.Logger, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -471,13 +471,13 @@ func (n *Node) heard(ctx context.Context) error {
 	})
 }
 
-// ownerOf is the node that owns an agent's partition; empty if nobody does.
+// ownerOf returns the node that owns an agent's partition; empty: none does.
 func (n *Node) ownerOf(p messages.Partition) string {
 	owner, _ := n.owned(p)
 	return owner
 }
 
-// owned is the node that owns a partition, and its epoch; empty if nobody does. What this
+// owned returns the node that owns a partition, and its epoch; empty: none does. What this
 // node has taken it has before the watch of the leases tells so.
 func (n *Node) owned(p messages.Partition) (string, messages.Epoch) {
 	epoch := n.owner.epoch(p)
@@ -505,7 +505,7 @@ func (n *Node) Client() *client.Client { return n.client }
 func (n *Node) ID() string { return n.id }
 
 // URL is where NATS clients connect to; empty if the embedded server listens
-// to nobody outside.
+// within the process alone.
 func (n *Node) URL() string {
 	if n.server != nil {
 		return n.server.ClientURL()
@@ -568,7 +568,7 @@ func (n *Node) Close() error {
 // and its endpoints stay open. Agents whose partition moves pause for a moment; callers
 // and inputs wait for them. With on false it takes part again, and returns at once.
 // When ctx ends first it goes on giving, and the error says how many are left. It is
-// refused where nobody else takes partitions, also when that becomes so meanwhile: the
+// refused where no other node takes partitions, also when that becomes so meanwhile: the
 // node keeps what it has then, takes what is free, and gives it all away once another
 // takes partitions.
 func (n *Node) Drain(ctx context.Context, on bool) error {

@@ -82,7 +82,7 @@ func (ts *timers) first() int64 {
 	return ts.queue[0].wake
 }
 
-// begin puts every timer back to when it is due: nobody has been woken yet.
+// begin puts every timer back to when it is due: no agent has been woken yet.
 func (ts *timers) begin() {
 	ts.queue = ts.queue[:0]
 	for _, t := range ts.known {

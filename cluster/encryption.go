@@ -25,7 +25,7 @@ func (n *Node) openKeys(ctx context.Context) (*encrypted.Keys, error) {
 		return nil, err
 	case marked && bucket == nil:
 		name := natslog.KeysOf(n.subjects)
-		return nil, fmt.Errorf("this store is encrypted and the stream %s, which holds its keys, is missing (no backup has it): put the keys back with `reprise restore --keys` from a copy that `reprise backup --keys` has made, then start with the wrapping key; if there is none and they are lost for good, an empty bucket of that name lets new agents begin, and all others stay unreadable", name)
+		return nil, fmt.Errorf("this store is encrypted and the stream %s, which holds its keys, is missing (no backup has it): put the keys back with `reprise restore --keys` from a copy that `reprise backup --keys` has made, then start with the wrapping key; if there is none and they cannot be recovered, an empty bucket of that name lets new agents begin, and all others stay unreadable", name)
 	case len(n.cfg.WrappingKeys) > 0:
 		return n.makeKeys(ctx)
 	case bucket == nil:

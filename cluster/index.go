@@ -86,7 +86,7 @@ type streams interface {
 
 const (
 	// indexBatch is how many messages a transaction takes in, indexGather for how long they
-	// gather while nobody asks.
+	// gather while no query waits.
 	indexBatch  = 2000
 	indexGather = time.Second
 	// indexQueue is how many messages wait in memory to be folded, at most; what comes beyond is

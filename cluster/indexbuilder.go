@@ -137,7 +137,7 @@ func (k *indexBuilder) batch() error {
 	return nil
 }
 
-// gather folds what comes into the batch, for a while if nobody asks: an agent's
+// gather folds what comes into the batch, for a while if no query waits: an agent's
 // frames are written once if they come together.
 func (k *indexBuilder) gather() error {
 	enough := time.After(indexGather)

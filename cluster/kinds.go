@@ -22,10 +22,10 @@ type kinds struct {
 
 const (
 	// kindGrace is how long a kind counts as known after the last member that
-	// defines it has gone: as long as a node may take to be started anew.
+	// defines it has gone: as long as a node may take to be started again.
 	kindGrace = 30 * time.Second
 	// kindsToCome is how long a node waits for others to come before it says that
-	// nobody knows a kind: those that are starting with it.
+	// a kind is unknown: those that are starting with it.
 	kindsToCome = ownership.TTL
 )
 

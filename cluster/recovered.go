@@ -12,7 +12,7 @@ import (
 )
 
 // recovered is what owners begin to recover and have not told yet: partitions come
-// many at a time, and one line tells of them. The zero value is empty. Safe for
+// many at a time, and one line names them. The zero value is empty. Safe for
 // concurrent use.
 type recovered struct {
 	mu     sync.Mutex

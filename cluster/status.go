@@ -68,13 +68,13 @@ func (n *Node) unready() (why []gateway.Reason) {
 		add("nats", "%s", text)
 	}
 	if !n.ownership.Trusted() {
-		add("membership", "the node does not know whether it is still a member, and acts for nobody until it does")
+		add("membership", "the node does not know whether it is still a member, and acts for no agent until it does")
 	}
 	for _, text := range n.integrity.Reasons() {
 		add("damage", "%s", text)
 	}
 	if n.unowned() {
-		add("store", "nobody owns any partition: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams anew, empty")
+		add("store", "no partition has an owner: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams again, empty")
 	}
 	if n.ownership.Draining() {
 		add("draining", "the node gives its partitions away")
@@ -166,7 +166,7 @@ func (s members) Nodes() []gateway.NodeRow {
 	return rows
 }
 
-// Self is what this node tells of itself.
+// Self is what this node reports about itself.
 func (s members) Self() gateway.NodeTold {
 	why := s.n.unready()
 	return gateway.NodeTold{

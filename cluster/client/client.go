@@ -110,7 +110,7 @@ func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (me
 	if err != nil {
 		return messages.Answer{}, err
 	}
-	answer.Duplicate = answer.Duplicate && !mine // nobody else knows the id
+	answer.Duplicate = answer.Duplicate && !mine // no one else knows the id
 	if answer.Err != nil {
 		return answer, answer.Err
 	}
@@ -143,7 +143,7 @@ func (c *Client) command(ctx context.Context, a messages.AgentID, cmd messages.C
 }
 
 // publish stores a message. What becomes of it is told to in, each copy's to a subject
-// of its own; nil: to nobody.
+// of its own; nil: it is not told.
 func (c *Client) publish(ctx context.Context, subject, kind string, body any, in *inbox) error {
 	fields, err := json.Marshal(body)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, in
 
 // store publishes a message to the installation's streams. It publishes it again, until
 // ctx ends, when the server's word that it has it does not come or the connection is made
-// anew, without a deadline for half a minute; and for waitsForLeader where no stream takes
+// again, without a deadline for half a minute; and for waitsForLeader where no stream takes
 // it. What is stored twice has one effect. Before each copy it calls begin, if that is not nil.
 func (c *Client) store(ctx context.Context, msg *nats.Msg, begin func() error) error {
 	js, err := jetstream.New(c.nc)
@@ -210,13 +210,13 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg, begin func() error) e
 	return nil
 }
 
-// noLeader says that nobody takes what was published.
+// noLeader reports whether nothing takes what was published.
 func noLeader(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
-// hasStream says whether there is a stream for a subject, as far as that can be known: who
-// may not ask hears nothing, and while the servers have no leader nobody can tell.
+// hasStream reports whether there is a stream for a subject, as far as that can be known: who
+// may not ask hears nothing, and while the servers have no leader it is unknown.
 func hasStream(ctx context.Context, js jetstream.JetStream, subject string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -230,7 +230,7 @@ func hasStream(ctx context.Context, js jetstream.JetStream, subject string) bool
 const storedWithin = 3 * time.Second
 
 // unbroken is ctx for what an answer is due to within some time, and before the
-// connection is made anew: then the answer may be lost. end must be called.
+// connection is made again: then the answer may be lost. end must be called.
 func (c *Client) unbroken(ctx context.Context, within time.Duration) (_ context.Context, end func()) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	connected := c.nc.StatusChanged(nats.CONNECTED)

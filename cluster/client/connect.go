@@ -150,14 +150,14 @@ func Advice(err error) string {
 		strings.Contains(text, "authentication expired"), strings.Contains(text, "authentication revoked"): // as servers say it
 		return "these credentials were good once: get new ones"
 	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"):
-		return "see --creds, --nkey, --context, or user:password@ in the URL: with none of them nobody is logged in"
+		return "see --creds, --nkey, --context, or user:password@ in the URL: with none of them you are not logged in"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), strings.Contains(text, "nkey"), strings.Contains(text, "credentials"):
 		return "see that the files of --creds, --nkey, --tlsca, --tlscert and --tlskey, or of the context, are what they should be"
 	}
 	return ""
 }
 
-// Close closes the client's connection, whoever made it.
+// Close closes the client's connection, also one that the caller made.
 func (c *Client) Close() { c.nc.Close() }
 
 // Server is the address of the server, without a password or token.

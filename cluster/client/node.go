@@ -51,7 +51,7 @@ type NodeAnswer struct {
 func (c *Client) FindNode(ctx context.Context, name string) (Node, error) {
 	answer, err := c.order(ctx, c.subjects.NodeOrders(""), NodeOrder{})
 	nodes := answer.Nodes
-	if errors.Is(err, errNobody) {
+	if errors.Is(err, errUnheard) {
 		err = messages.Refuse(messages.Unavailable, "no node answers for root %q: start one, or point --nats elsewhere", c.root())
 	}
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Client) FindNode(ctx context.Context, name string) (Node, error) {
 
 // Drain has a node give its partitions to the others, or with on false take part
 // again, and says how far it is. The order is carried out after it returns; asked
-// again, Node tells of it. It needs an operator's permissions.
+// again, Node reports it. It needs an operator's permissions.
 func (c *Client) Drain(ctx context.Context, id string, on bool) (Node, error) {
 	return c.orderNode(ctx, id, NodeOrder{Drain: &on})
 }
@@ -88,7 +88,7 @@ func (c *Client) Drain(ctx context.Context, id string, on bool) (Node, error) {
 // returns what that is. It needs an operator's permissions.
 func (c *Client) AcceptLoss(ctx context.Context, a AcceptLoss) (string, error) {
 	answer, err := c.order(ctx, c.subjects.NodeOrders(""), NodeOrder{Accept: &a})
-	if errors.Is(err, errNobody) {
+	if errors.Is(err, errUnheard) {
 		err = messages.Refuse(messages.Unavailable, "no node answers for root %q: start one, or point --nats elsewhere", c.root())
 	}
 	return answer.Accepted, err
@@ -103,7 +103,7 @@ func (c *Client) orderNode(ctx context.Context, id string, o NodeOrder) (Node, e
 	answer, err := c.order(ctx, c.subjects.NodeOrders(id), o)
 	nodes := answer.Nodes
 	switch {
-	case errors.Is(err, errNobody):
+	case errors.Is(err, errUnheard):
 		return Node{}, messages.Refuse(messages.NotFound, "node %s is not there any more", id)
 	case err != nil:
 		return Node{}, err
@@ -113,7 +113,7 @@ func (c *Client) orderNode(ctx context.Context, id string, o NodeOrder) (Node, e
 	return nodes[0], nil
 }
 
-var errNobody = errors.New("nobody listens")
+var errUnheard = errors.New("nothing listens")
 
 func (c *Client) order(ctx context.Context, subject string, o NodeOrder) (answer NodeAnswer, err error) {
 	ctx, leave := c.refused.heed(ctx, subject)
@@ -125,7 +125,7 @@ func (c *Client) order(ctx context.Context, subject string, o NodeOrder) (answer
 	msg, err := c.orderAgain(ctx, subject, b)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return answer, errNobody
+		return answer, errUnheard
 	case err != nil:
 		return answer, why(ctx, err)
 	}
@@ -142,7 +142,7 @@ func (c *Client) order(ctx context.Context, subject string, o NodeOrder) (answer
 // before.
 const orderSilence = 6 * time.Second
 
-// orderAgain orders again while nobody answers: whoever was given the order may be
+// orderAgain orders again while there is no answer: the node that was given the order may be
 // frozen, and the others know as much. Later it may take longer, for one that is only
 // slow. An order that is taken twice changes nothing.
 func (c *Client) orderAgain(ctx context.Context, subject string, order []byte) (*nats.Msg, error) {

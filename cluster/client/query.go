@@ -18,7 +18,7 @@ import (
 // page. Methods such as [Client.History] yield them decoded.
 // With q.Follow it goes on until ctx ends or the loop is left: if the agent's
 // owner goes away it asks again, from the event after the last, and gives up
-// when nobody has answered for half a minute.
+// when there was no answer for half a minute.
 func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter.Seq2[json.RawMessage, error] {
 	a, err := messages.ParseAgentID(agent)
 	return c.pages(ctx, c.subjects.Query(a), q, err, nil)

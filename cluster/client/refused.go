@@ -112,7 +112,7 @@ func (r *refusals) noInbox(err error) {
 	}
 }
 
-// ErrLost is wrapped by errors of a client whose connection is closed for good: the
+// ErrLost is wrapped by errors of a client whose connection is closed and not made again: the
 // server has gone, or [Client.Close] was called.
 var ErrLost = errors.New("the connection to the NATS server was lost")
 

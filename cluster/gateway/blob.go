@@ -82,7 +82,7 @@ func (g *Gateway) pour(a messages.AgentID, b messages.Blob, each func(piece []by
 }
 
 // marks stand in a line for the blobs whose bytes go there, so that no line need
-// be held as a whole. Nobody can write one who has not seen it.
+// be held as a whole. Only one who has seen it can write it.
 type marks struct {
 	g     *Gateway
 	agent messages.AgentID
@@ -269,7 +269,7 @@ func (m *marks) event(p *page, f fact) (more bool) {
 }
 
 // blob gives the bytes of a blob from an offset on. A page ends in the middle of
-// a large one: nobody must hold it whole.
+// a large one: it need not fit into memory.
 func (g *Gateway) blob(p *page, a messages.AgentID, q messages.Query) error {
 	b, err := g.find(a, q.Blob)
 	if err != nil {

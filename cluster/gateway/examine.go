@@ -117,7 +117,7 @@ func (g *Gateway) examineAgent(p *page, a messages.AgentID, q messages.Query) er
 
 var errNoDoctor = messages.Refuse(messages.Unavailable, "this node examines nothing: ask one of the same version as this program")
 
-// usualRate is how many frames are read in a second if nobody says: few enough
+// usualRate is how many frames are read in a second if the request does not say: few enough
 // for a running node.
 const usualRate = 20_000
 
@@ -129,7 +129,7 @@ func optionsOf(q messages.Query) doctor.Options {
 	return o
 }
 
-// examiner writes an examination's lines, and ends it when they reach nobody.
+// examiner writes an examination's lines, and ends it when they do not arrive.
 type examiner struct {
 	ctx  context.Context
 	stop func() // ends it, and waits until nothing more is written

@@ -58,7 +58,7 @@ func (g *Gateway) storeFindings(ctx context.Context) (found []doctor.Finding) {
 		}
 	}
 	if free > 0 {
-		add(doctor.Warn, "a moment after a node has died this is usual; if it lasts, look at the nodes' logs", "nobody owns %d of %d partitions: their agents do not work", free, messages.Partitions)
+		add(doctor.Warn, "a moment after a node has died this is usual; if it lasts, look at the nodes' logs", "%d of %d partitions have no owner: their agents do not work", free, messages.Partitions)
 	}
 	switch since, waiting, err := s.Oldest(ctx); {
 	case err != nil:
@@ -131,7 +131,7 @@ func (g *Gateway) unisolated(ctx context.Context) []doctor.Finding {
 	}
 	return []doctor.Finding{{
 		Check: "store", Status: doctor.Warn,
-		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, which is everybody's who has no other: whoever logs in there can read and write the agents of all tenants", first, second, who.Account),
+		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, which is that of all who have no other: all who log in there can read and write the agents of all tenants", first, second, who.Account),
 		Remedy: "if they must not trust one another, give the nodes and each tenant an account: `reprise permissions --tenant " + second + "` prints what the NATS server must be told",
 	}}
 }

@@ -11,13 +11,13 @@
 //     which they came.
 //   - Nothing is ever answered on a subject of ours ([messages.Subjects.AllowReply]).
 //   - A follower that stalls or dies harms neither the turn nor other followers.
-//   - Whoever prompts decides about a call that waits for approval only if
-//     Config.PromptDecides says so, by an answer that nobody else was asked for,
-//     and with one effect however often it is given. The stream tells of an
+//   - A client that prompts decides about a call that waits for approval only if
+//     Config.PromptDecides says so, by an answer that no other client was asked for,
+//     and with one effect however often it is given. The stream names an
 //     answer that had none. Of a call of an agent below, only who may decide about
 //     that agent's calls, too, is asked; the agent that was prompted passes it on.
 //   - Views are read from the log: they show what is committed and nothing else.
-//     Those of a whole tenant wait, two seconds at most, until they tell of all
+//     Those of a whole tenant wait, two seconds at most, until they show all
 //     that was committed when they were asked; else they say how much they lack.
 //   - What the log names as a blob is poured into views piece by piece; a reader
 //     of one that is gone is told which it was and where it belongs.
@@ -63,13 +63,13 @@ type Config struct {
 	// Index holds the views of all agents together.
 	Index Index
 	Nodes
-	// Cluster tells of all nodes and partitions.
+	// Cluster reports on all nodes and partitions.
 	Cluster Cluster
-	// PromptDecides says whether whoever may prompt agents of a kind may also
+	// PromptDecides reports whether those who may prompt agents of a kind may also
 	// decide about their calls of a tool that wait for approval: the reply then
 	// asks, as the agent protocol's query. It may be called from many goroutines.
 	//
-	// Nil: nobody may. Permissions are by subject, and whoever may talk to an
+	// Nil: they may not. Permissions are by subject, and those who may talk to an
 	// agent may not therefore approve its refunds; the stream then stays open
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
@@ -247,7 +247,7 @@ func (g *Gateway) drain() {
 // reply answers with one JSON message.
 func (g *Gateway) reply(subject string, v any) {
 	if b, err := json.Marshal(v); err == nil {
-		_ = g.Conn.Publish(subject, b) // whoever hears nothing asks again
+		_ = g.Conn.Publish(subject, b) // one that hears nothing asks again
 	}
 }
 

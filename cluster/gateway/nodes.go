@@ -14,12 +14,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Cluster tells of all nodes and partitions, as this node sees them. Safe for
+// Cluster reports on all nodes and partitions, as this node sees them. Safe for
 // concurrent use.
 type Cluster interface {
 	// Nodes are the members, sorted by id, without what only they can tell.
 	Nodes() []NodeRow
-	// Self is what this node tells of itself to those who ask.
+	// Self is what this node reports about itself.
 	Self() NodeTold
 	// Partitions are all of them, in order, without what only their owners can tell.
 	Partitions(ctx context.Context) ([]PartitionRow, error)
@@ -74,7 +74,7 @@ type NodeTold struct {
 type PartitionRow struct {
 	Partition messages.Partition `json:"partition"`
 	// Owner is the living member that it is leased to, Epoch the lease's. Empty:
-	// nobody owns it.
+	// it has no owner.
 	Owner string         `json:"owner"`
 	Epoch messages.Epoch `json:"epoch"`
 	// MeantFor is the member that is to own it. Empty: there is none.
@@ -93,20 +93,20 @@ type PartitionRow struct {
 // answerWithin is how long a node may take to answer another.
 const answerWithin = time.Second
 
-// tells is the subject on which a node tells of itself.
+// tells is the subject on which a node reports about itself.
 func (g *Gateway) tells(node string) string {
 	root, _, _ := strings.Cut(g.Subjects.Any("q"), ".")
 	return "_actor." + root + ".tell." + node
 }
 
-// tell tells another node of this one.
+// tell reports about this node to another.
 func (g *Gateway) tell(r *nats.Msg) {
 	if g.answerable(r) {
 		g.reply(r.Reply, g.Cluster.Self())
 	}
 }
 
-// nodes lists the members, each asked to tell of itself.
+// nodes lists the members, each asked about itself.
 func (g *Gateway) nodes(p *page) error {
 	rows := g.Cluster.Nodes()
 	var asking sync.WaitGroup
@@ -122,7 +122,7 @@ func (g *Gateway) nodes(p *page) error {
 	return nil
 }
 
-// askNode asks a member to tell of itself.
+// askNode asks a member about itself.
 func (g *Gateway) askNode(row *NodeRow) {
 	if row.Here = row.Node == g.Self; row.Here {
 		told := g.Cluster.Self()
@@ -140,7 +140,7 @@ func (g *Gateway) askNode(row *NodeRow) {
 	}
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		row.Error = "nobody listens there: it has just gone, or is of an older version"
+		row.Error = "nothing listens there: it has just gone, or is of an older version"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		row.Error = fmt.Sprintf("no answer within %v", answerWithin)
 	case err != nil:

@@ -46,7 +46,7 @@ const (
 	pageSize = 8 << 20
 )
 
-// line adds a line that tells of event n and says whether the page has room
+// line adds a line about event n and reports whether the page has room
 // for more. A page ends between two events.
 func (p *page) line(n messages.EventNumber, v any) (more bool) {
 	return p.lineWith(n, v, (*page).write)
@@ -71,7 +71,7 @@ func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)
 	return p.err == nil
 }
 
-// full says whether the page has no room for what tells of event n, with which
+// full reports whether the page has no room for the line about event n, with which
 // the next one begins then.
 func (p *page) full(n messages.EventNumber) bool {
 	if p.lines < p.most() && p.sent < pageSize || n == p.last {

@@ -107,7 +107,7 @@ type Account struct {
 // User is somebody who logs in.
 type User struct {
 	Name string `json:"name"`
-	// InboxPrefix is where the user's answers come to: whoever connects must set it.
+	// InboxPrefix is where the user's answers come to: one who connects must set it.
 	// Empty: NATS's own.
 	InboxPrefix string `json:"inbox_prefix,omitempty"`
 	// Publish and Subscribe are all that the user may. Empty: everything that is in
@@ -194,7 +194,7 @@ func layout(list []Config) (begun, error) {
 	}
 	s := list[0].Subjects
 	return begun{Layout{Accounts: []Account{{
-		Name: nodesAccount(s), JetStream: true, Users: []User{Node(s), Admin()}, what: "the nodes and their streams: nobody else logs in here",
+		Name: nodesAccount(s), JetStream: true, Users: []User{Node(s), Admin()}, what: "the nodes and their streams: only they log in here",
 	}}}, list}, nil
 }
 

@@ -15,7 +15,7 @@ func (l Layout) Text() string {
 		t.line("# name, also to another agent's log. Use it only for users who trust one another.")
 	} else {
 		t.line("# Nodes and tenant in accounts of their own: the server rewrites the subjects for")
-		t.line("# answers, so that nobody can have them written where he may not.")
+		t.line("# answers, so that none can have them written where it may not.")
 	}
 	t.line("# Each password is a variable of the server's environment. For another tenant, or other")
 	t.line("# users of this one, print again and add the exports, imports and users that are new.")

@@ -13,7 +13,7 @@ import (
 type State struct {
 	// Ready is what the readiness check says, Connected that NATS is reached.
 	Ready, Connected bool
-	// Reconnects is how often connections to NATS were made anew.
+	// Reconnects is how often connections to NATS were made again.
 	Reconnects uint64
 	// Members is how many nodes are believed to be there, this one among them.
 	Members int
@@ -39,7 +39,7 @@ type State struct {
 	// Applied is how many inputs and commands from the inbox agents took, Repeated
 	// how many of them changed nothing since they had been applied before,
 	// DeadLetters how many were refused and kept, Lost how often a consumer was made
-	// anew.
+	// again.
 	Applied, Repeated, DeadLetters, Lost uint64
 }
 
@@ -65,7 +65,7 @@ func gauge(name, help string, labels ...string) *prometheus.Desc {
 var (
 	ready       = gauge("reprise_ready", "1 if the node is ready, as /readyz says.")
 	connected   = gauge("reprise_nats_connected", "1 if NATS is reached.")
-	reconnects  = gauge("reprise_nats_reconnects_total", "Times that a connection to NATS was made anew.")
+	reconnects  = gauge("reprise_nats_reconnects_total", "Times that a connection to NATS was made again.")
 	members     = gauge("reprise_members", "Nodes that this one believes to be there, itself among them.")
 	held        = gauge("reprise_partitions_held", "Partitions that are this node's.")
 	inMemory    = gauge("reprise_agents_in_memory", "Agents in this node's memory.")
@@ -89,7 +89,7 @@ var (
 	applied     = gauge("reprise_inputs_applied_total", "Inputs and commands from the input subjects that agents took.")
 	repeated    = gauge("reprise_inputs_repeated_total", "Those of them that had been applied before and changed nothing.")
 	letters     = gauge("reprise_dead_letters_total", "Inputs and commands that were refused and kept as dead letters.")
-	lost        = gauge("reprise_inbox_consumers_lost_total", "Times that a consumer of inputs was lost and made anew.")
+	lost        = gauge("reprise_inbox_consumers_lost_total", "Times that a consumer of inputs was lost and made again.")
 )
 
 // state looks up what State tells whenever the metrics are read.

@@ -51,7 +51,7 @@ func (a *app) runPartitions(ctx context.Context) error {
 }
 
 // noOwner is shown in place of the owner of a partition that has none.
-const noOwner = "nobody"
+const noOwner = "none"
 
 // moves reports whether a partition is about to have another owner.
 func moves(p gateway.PartitionRow) bool { return p.MeantFor != "" && p.MeantFor != p.Owner }

@@ -16,7 +16,7 @@ func TestShares(t *testing.T) {
 		{Partition: 2, Owner: "gone", Agents: 1},
 		{Partition: 3},
 	}, now)
-	want := []string{"N1 blue 2 1 7 1 2 1 1m0s", "N2 red 0 0 0 0 0 0 ", "gone  1 0 1 0 0 0 ", "nobody  1 0 0 0 0 0 "}
+	want := []string{"N1 blue 2 1 7 1 2 1 1m0s", "N2 red 0 0 0 0 0 0 ", "gone  1 0 1 0 0 0 ", "none  1 0 0 0 0 0 "}
 	for i, row := range rows[1:] {
 		if got := strings.Join(row, " "); i >= len(want) || got != want[i] {
 			t.Errorf("line %d: %q", i, got)

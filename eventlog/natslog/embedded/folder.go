@@ -98,7 +98,7 @@ func Used(dir string) bool {
 // lockFile is locked by the process that uses a folder, and holds its id.
 const lockFile = "LOCK"
 
-// lockFolder locks the folder for this process and leaves its id for whoever
+// lockFolder locks the folder for this process and leaves its id for one who
 // is refused.
 func lockFolder(dir string) (*flock.Flock, error) {
 	path := filepath.Join(dir, lockFile)

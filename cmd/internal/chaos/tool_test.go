@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,9 +12,12 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 )
 
 // toolWord as first argument makes this program a tool of the node; then come
@@ -57,7 +59,9 @@ func (e entry) result() string {
 	return line
 }
 
-const entryForm = "%s %s %s %d %s %s %d\n"
+// A line begins with a newline and has an end of its own: a program that is killed while it writes leaves
+// a part of one, before which nothing was done.
+const entryForm, entryEnd = "\n%s %s %s %d %s %s %d" + entryEnd, " ."
 
 func (e entry) append(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -68,38 +72,68 @@ func (e entry) append(path string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// parseEntry reads a line of the ledger, if it is whole.
+func parseEntry(line string) (e entry, whole bool, err error) {
+	line, whole = strings.CutSuffix(line, entryEnd)
+	if whole {
+		_, err = fmt.Sscan(line, &e.What, &e.Tool, &e.Key, &e.Attempt, &e.Agent, &e.Input, &e.Position)
+	}
+	return e, whole, err
+}
+
 // readLedger reads every line; a ledger that is not there is empty.
-func readLedger(path string) ([]entry, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
+func readLedger(path string) (all []entry, err error) {
+	ledger, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	var all []entry
-	for r := bufio.NewReader(f); ; {
-		var e entry
-		_, err := fmt.Fscanf(r, entryForm, &e.What, &e.Tool, &e.Key, &e.Attempt, &e.Agent, &e.Input, &e.Position)
-		if err == io.EOF {
-			return all, nil
-		} else if err != nil {
+	for line := range strings.SplitSeq(string(ledger), "\n") {
+		e, whole, err := parseEntry(line)
+		if err != nil {
 			return nil, fmt.Errorf("%s, after %d lines: %w", path, len(all), err)
 		}
-		all = append(all, e)
+		if whole {
+			all = append(all, e)
+		}
 	}
+	return all, nil
 }
 
 // effectOf is what was done under a key, by the ledger as it is on the disk.
 func effectOf(ledger []byte, tool, key string) (e entry, ok bool) {
-	_, rest, ok := bytes.Cut(ledger, []byte("\neffect "+tool+" "+key+" ")) // never the first line: that is of an invocation
-	if !ok {
-		return e, false
+	begins := "effect " + tool + " " + key + " "
+	for line := range strings.SplitSeq(string(ledger), "\n") {
+		if strings.HasPrefix(line, begins) {
+			if e, whole, err := parseEntry(line); whole && err == nil {
+				return e, true
+			}
+		}
 	}
-	e = entry{What: "effect", Tool: tool, Key: key}
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	_, err := fmt.Sscan(string(line), &e.Attempt, &e.Agent, &e.Input, &e.Position)
-	return e, err == nil
+	return e, false
+}
+
+// TestTornLedger checks that what a program has left that was killed while it wrote hides no other line.
+func TestTornLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	done := entry{What: "effect", Tool: "rerun", Key: "default/worker/a/t1/c1", Attempt: 2, Agent: "worker/a", Input: "p1-10", Position: 1}
+	begun := done
+	begun.What = "invoked"
+	whole := fmt.Sprintf(entryForm, done.What, done.Tool, done.Key, 1, done.Agent, done.Input, done.Position)
+	for n := range len(whole) {
+		if err := os.WriteFile(path, []byte(whole[:n]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(begun.append(path), done.append(path)); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := readLedger(path); err != nil || !slices.Equal(all, []entry{begun, done}) {
+			t.Errorf("behind %q it has %+v, %v", whole[:n], all, err)
+		}
+		lines, err := os.ReadFile(path)
+		if e, ok := effectOf(lines, done.Tool, done.Key); err != nil || !ok || e != done {
+			t.Errorf("behind %q the effect is %+v, %v", whole[:n], e, err)
+		}
+	}
 }
 
 // runTool is a tool's program; it gives the exit code.

@@ -133,20 +133,26 @@ func (c *conn) send(m *nats.Msg) error {
 
 // answer waits for what comes to subject.
 func (s *slot) answer(ctx context.Context, subject string, wait time.Duration) (*nats.Msg, error) {
-	s.timer.Reset(wait)
 	for {
-		select {
-		case answer := <-s.came:
-			if answer.Subject == subject { // else it is one to an earlier request
-				return answer, nil
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-s.broken:
-			return nil, errBroken
-		case <-s.timer.C:
-			return nil, fmt.Errorf("%w: waited %v", errNoAnswer, wait)
+		answer, err := s.receive(ctx, wait)
+		if err != nil || answer.Subject == subject { // else it is one to an earlier request
+			return answer, err
 		}
+	}
+}
+
+// receive waits for what comes next.
+func (s *slot) receive(ctx context.Context, wait time.Duration) (*nats.Msg, error) {
+	s.timer.Reset(wait)
+	select {
+	case msg := <-s.came:
+		return msg, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.broken:
+		return nil, errBroken
+	case <-s.timer.C:
+		return nil, fmt.Errorf("%w: waited %v", errNoAnswer, wait)
 	}
 }
 

@@ -129,8 +129,8 @@ func (f *feed) close() {
 }
 
 // ask asks for what is there, and returns the subject of the answer and for how many messages and
-// bytes that is; 0: for any. nats-server 2.15.2 loses a message beyond the bound in bytes where a consumer gives the newest
-// of each subject (loopAndGatherMsgs in server/consumer.go).
+// bytes that is; 0: for any. nats-server 2.15.2 loses a message beyond the bound in bytes where a
+// consumer gives the newest of each subject (loopAndGatherMsgs in server/consumer.go).
 func (f *feed) ask() (subject string, most, size int, err error) {
 	most, size = f.atOnce, bytesAtOnce
 	switch {
@@ -154,8 +154,9 @@ func (f *feed) fetch(ctx context.Context, give func(*delivery) (more bool)) (n i
 		return 0, false, err
 	}
 	got := 0
-	for f.ended = false; n < most && (size == 0 || got != size); { // the server does not say that it has sent just so much
-		msg, err := f.come(ctx)
+	// Where just so many bytes came the server ends the request without a word.
+	for f.ended = false; n < most && (size == 0 || got != size); {
+		msg, err := f.receive(ctx, silence)
 		switch {
 		case err != nil:
 			return n, false, err
@@ -179,21 +180,6 @@ func (f *feed) fetch(ctx context.Context, give func(*delivery) (more bool)) (n i
 		}
 	}
 	return n, true, nil
-}
-
-// come waits for the next message or answer.
-func (f *feed) come(ctx context.Context) (*nats.Msg, error) {
-	f.timer.Reset(silence)
-	select {
-	case msg := <-f.came:
-		return msg, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-f.broken:
-		return nil, errBroken
-	case <-f.timer.C:
-		return nil, fmt.Errorf("%w: it has not answered for %v", errLost, silence)
-	}
 }
 
 // answered handles what the server says of a request that has brought n messages.
@@ -264,7 +250,7 @@ func ReadHeaders(ctx context.Context, nc *nats.Conn, stream string, cfg jetstrea
 		before := at
 		at, err = c.readHeaders(ctx, stream, cfg, at, info.State.LastSeq, give)
 		switch {
-		case !errors.Is(err, errLost) && !errors.Is(err, errSilent):
+		case !errors.Is(err, errLost) && !errors.Is(err, errSilent) && !errors.Is(err, errNoAnswer):
 			return err
 		case at > before:
 			barren = 0
@@ -278,8 +264,8 @@ func ReadHeaders(ctx context.Context, nc *nats.Conn, stream string, cfg jetstrea
 	return nil
 }
 
-// readHeaders reads with one consumer what is behind sequence at, up to end. What it brings may be of
-// a copy that lags behind the leader, which says whether that was all.
+// readHeaders reads with one consumer what is behind sequence at, up to end, and returns where it has
+// come to. The consumer may read a copy that lags: the leader is asked whether that was all.
 func (c *conn) readHeaders(ctx context.Context, stream string, cfg jetstream.ConsumerConfig, at, end uint64, give func(subject string, header nats.Header, seq uint64) error) (uint64, error) {
 	f, err := c.feed(ctx, stream, cfg)
 	if err != nil {

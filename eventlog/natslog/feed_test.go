@@ -161,41 +161,24 @@ func TestFetchOfJustTheBound(t *testing.T) {
 // stream has none of them yet.
 func TestHeadersOfACopyThatLags(t *testing.T) {
 	t.Parallel()
-	url := configured(t, "")
-	var conns [2]*nats.Conn
-	for i := range conns {
-		nc, err := nats.Connect(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		conns[i] = nc
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := 0
-	for subject, answer := range map[string]func() *nats.Msg{
-		"CONSUMER.CREATE.S.>": func() *nats.Msg { return &nats.Msg{Data: []byte(`{"num_pending":0}`)} },
-		"STREAM.INFO.S": func() *nats.Msg {
+	nc := answered(t, map[string]func(*nats.Msg) *nats.Msg{
+		"CONSUMER.CREATE.S.>": func(*nats.Msg) *nats.Msg { return &nats.Msg{Data: []byte(`{"num_pending":0}`)} },
+		"STREAM.INFO.S": func(*nats.Msg) *nats.Msg {
 			return &nats.Msg{Data: []byte(`{"state":{"messages":1,"first_seq":1,"last_seq":1}}`)}
 		},
-		"STREAM.MSG.GET.S": func() *nats.Msg { return &nats.Msg{Data: []byte(`{"message":{"subject":"s","seq":1}}`)} },
-		"CONSUMER.MSG.NEXT.S.*": func() *nats.Msg {
+		"STREAM.MSG.GET.S": func(*nats.Msg) *nats.Msg { return &nats.Msg{Data: []byte(`{"message":{"subject":"s","seq":1}}`)} },
+		"CONSUMER.MSG.NEXT.S.*": func(*nats.Msg) *nats.Msg {
 			if asked++; asked == 3 {
 				cancel()
 			}
 			return &nats.Msg{Header: nats.Header{"Status": {"404"}}}
 		},
-	} {
-		if _, err := conns[1].Subscribe("$JS.API."+subject, func(m *nats.Msg) { _ = m.RespondMsg(answer()) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := conns[1].Flush(); err != nil {
-		t.Fatal(err)
-	}
+	})
 	give := func(string, nats.Header, uint64) error { return nil }
-	if err := natslog.ReadHeaders(ctx, conns[0], "S", jetstream.ConsumerConfig{}, give); !errors.Is(err, context.Canceled) {
+	if err := natslog.ReadHeaders(ctx, nc, "S", jetstream.ConsumerConfig{}, give); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v, before the copy has caught up", err)
 	}
 }

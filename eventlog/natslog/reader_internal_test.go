@@ -184,7 +184,7 @@ func TestFetchWaitsForItsAnswer(t *testing.T) {
 	}{
 		"context":    {func(cancel func(), _ chan nats.Status) { cancel() }, context.Canceled},
 		"connection": {func(_ func(), broken chan nats.Status) { broken <- nats.RECONNECTING }, errBroken},
-		"silence":    {func(func(), chan nats.Status) {}, errLost},
+		"silence":    {func(func(), chan nats.Status) {}, errNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestFetchWaitsForItsAnswer(t *testing.T) {
 				defer cancel()
 				f := &feed{slot: &slot{came: make(chan *nats.Msg), broken: make(chan nats.Status, 1), timer: time.NewTimer(time.Hour)}}
 				c.end(cancel, f.broken)
-				if _, err := f.come(ctx); !errors.Is(err, c.want) {
+				if _, err := f.receive(ctx, silence); !errors.Is(err, c.want) {
 					t.Errorf("%v, want %v", err, c.want)
 				}
 			})

@@ -259,17 +259,7 @@ func TestScrubOfTheEnd(t *testing.T) { // A29
 // the leader can read all but sequence 2.
 func TestScrubOfWhatAReplicaLacks(t *testing.T) { // A29
 	t.Parallel()
-	url := configured(t, "")
-	var conns [2]*nats.Conn
-	for i := range conns {
-		nc, err := nats.Connect(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		conns[i] = nc
-	}
-	for subject, answer := range map[string]func(*nats.Msg) *nats.Msg{
+	nc := answered(t, map[string]func(*nats.Msg) *nats.Msg{
 		"CONSUMER.CREATE.S.>": func(*nats.Msg) *nats.Msg {
 			return &nats.Msg{Data: []byte(`{"stream_name":"S","num_pending":3}`)}
 		},
@@ -285,15 +275,8 @@ func TestScrubOfWhatAReplicaLacks(t *testing.T) { // A29
 			}
 			return &nats.Msg{Data: []byte(`{"message":{"subject":"s","seq":1}}`)}
 		},
-	} {
-		if _, err := conns[1].Subscribe("$JS.API."+subject, func(m *nats.Msg) { _ = m.RespondMsg(answer(m)) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := conns[1].Flush(); err != nil {
-		t.Fatal(err)
-	}
-	at, bad, err := natslog.ScrubTo(t.Context(), conns[0], "S", 3)
+	})
+	at, bad, err := natslog.ScrubTo(t.Context(), nc, "S", 3)
 	if err != nil || at != 3 || len(bad) != 1 || bad[0].Seq != 2 || bad[0].Given {
 		t.Errorf("read up to %d, unreadable %+v, %v; want 3, and sequence 2", at, bad, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 )
 
 // configured runs a server with a configuration file as an administrator writes it, and
@@ -35,4 +36,29 @@ func configured(t *testing.T, conf string) string {
 		t.Fatal("the server does not listen")
 	}
 	return s.ClientURL()
+}
+
+// answered returns a connection to a server without JetStream, whose requests to JetStream's API get
+// these answers.
+func answered(t *testing.T, answers map[string]func(*nats.Msg) *nats.Msg) *nats.Conn {
+	t.Helper()
+	url := configured(t, "")
+	var conns [2]*nats.Conn
+	for i := range conns {
+		nc, err := nats.Connect(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		conns[i] = nc
+	}
+	for subject, answer := range answers {
+		if _, err := conns[1].Subscribe("$JS.API."+subject, func(m *nats.Msg) { _ = m.RespondMsg(answer(m)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conns[1].Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return conns[0]
 }

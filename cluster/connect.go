@@ -137,7 +137,7 @@ func (n *Node) syncInterval() time.Duration {
 }
 
 // FewerCopies is the least number of copies that a stream or bucket of the store has, if
-// that is less than what was asked for; else 0. Alone says that the server is in no
+// that is less than what was asked for; else 0. Alone reports whether the server is in no
 // cluster, and can keep no more.
 func (n *Node) FewerCopies(ctx context.Context) (least int, alone bool, err error) {
 	all, err := n.streams.Copies(ctx)

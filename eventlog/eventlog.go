@@ -48,7 +48,7 @@ func (r Recorded) Position() Position {
 type Summary struct {
 	Phase messages.AgentPhase
 	Turn  messages.TurnID // running or paused; else empty
-	// Open says that the agent owes work: the owner of its
+	// Open reports whether the agent owes work: the owner of its
 	// partition must activate it, unasked.
 	Open bool
 	// Due is its next timer. Zero: none.

@@ -286,7 +286,7 @@ func (c *Client) stream(ctx context.Context, to call, message func(*nats.Msg) (b
 		case err != nil:
 			return nil, why(ctx, err)
 		case msg.Header.Get("Status") == "503":
-			return nil, nobodyError{messages.Refuse(messages.Unavailable, "no Reprise node answers at %s: is one running?", c.Server())}
+			return nil, noEndpointError{messages.Refuse(messages.Unavailable, "no Reprise node answers at %s: is one running?", c.Server())}
 		}
 		if err := got.take(msg.Header); err != nil {
 			return nil, err

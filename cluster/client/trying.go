@@ -30,25 +30,25 @@ type trying struct {
 	pause  time.Duration
 }
 
-// soon says whether it is worth while to ask for a view again though an endpoint has answered
+// soon reports whether it is worth while to ask for a view again though an endpoint has answered
 // with err: what it was asked for cannot be had now, as while a stream elects its leader
 // or a connection is made again, which is over within waitsForLeader.
 func (t *trying) soon(err error) bool {
 	var refused *messages.Error
-	if errors.As(err, new(nobodyError)) || !errors.As(err, &refused) || refused.Code != messages.Unavailable {
+	if errors.As(err, new(noEndpointError)) || !errors.As(err, &refused) || refused.Code != messages.Unavailable {
 		return false
 	}
 	return t.broken == nil || time.Since(t.since) < waitsForLeader
 }
 
-// nobodyError says that no endpoint is there.
-type nobodyError struct{ refused *messages.Error }
+// noEndpointError is that no endpoint is there.
+type noEndpointError struct{ refused *messages.Error }
 
 // Error is what callers are told.
-func (e nobodyError) Error() string { return e.refused.Error() }
+func (e noEndpointError) Error() string { return e.refused.Error() }
 
 // Unwrap is the refusal that callers are told.
-func (e nobodyError) Unwrap() error { return e.refused }
+func (e noEndpointError) Unwrap() error { return e.refused }
 
 // again waits until the stream may be asked for again after err, or gives what
 // its reader is to be told: the newest refusal, with what first broke it off.

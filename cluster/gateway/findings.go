@@ -24,7 +24,7 @@ type StoreFindings struct {
 	// Lost returns findings about streams of the log that have lost messages, and about messages
 	// that cannot be read.
 	Lost func(context.Context) []doctor.Finding
-	// Locked says that agents are encrypted and their keys are missing.
+	// Locked reports whether agents are encrypted and their keys are missing.
 	Locked func(context.Context) error
 	// Copies gives findings of its own, about streams of which copies are missing.
 	Copies func(context.Context) []doctor.Finding

@@ -251,7 +251,7 @@ func (g *Gateway) reply(subject string, v any) {
 	}
 }
 
-// why is what a caller is told of an error; one that came of closing the endpoints
+// why returns what a caller is told of an error; one that came of closing the endpoints
 // is replaced.
 func (g *Gateway) why(err error) *messages.Error {
 	if g.ctx.Err() != nil {

@@ -35,7 +35,7 @@ type endpoint struct {
 }
 
 // insist does something through an endpoint, again and again as an honest client does,
-// until it is done or refused for good. It gives the number of the endpoint.
+// until it is done or finally refused. It returns the number of the endpoint.
 func (w *world) insist(do func(*endpoint) error) (number int, err error) {
 	for {
 		d, err := w.system.open(w.ctx)

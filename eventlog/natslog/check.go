@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -145,12 +146,12 @@ func (l *Log) unacknowledged(ctx context.Context, shard int, loss *LossError) (b
 	if err != nil {
 		return false, err
 	}
-	f, err := c.feed(ctx, stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: loss.Known + 1, HeadersOnly: true})
+	there := uint64(0)
+	behindKnown := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: loss.Known + 1, HeadersOnly: true}
+	_, err = c.readHeaders(ctx, stream, behindKnown, loss.Known, loss.Found, func(string, nats.Header, uint64) error { there++; return nil })
 	if err != nil {
 		return false, fmt.Errorf("count what stream %s has behind sequence %d: %w", stream, loss.Known, err)
 	}
-	there := f.pending
-	f.close()
 	now, err := c.info(ctx, stream)
 	if err != nil {
 		return false, err

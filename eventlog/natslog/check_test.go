@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -384,6 +385,77 @@ func TestPurgeCutOff(t *testing.T) {
 			t.Errorf("the mark is %v", mark)
 		}
 	})
+}
+
+// TestPurgeCountedOnACopyThatLags purges while consumers are made on a copy that lacks the newest
+// message: a message that is lost is missed all the same.
+func TestPurgeCountedOnACopyThatLags(t *testing.T) {
+	t.Parallel()
+	url := configured(t, "jetstream: enabled\nmappings = { \"$JS.API.CONSUMER.CREATE.*.*.>\": \"lags.{{wildcard(1)}}.{{wildcard(2)}}.>\" }\n")
+	var conns [2]*nats.Conn
+	for i := range conns {
+		nc, err := natslog.Connect(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		conns[i] = nc
+	}
+	lagged := 0
+	_, err := conns[1].Subscribe("lags.>", func(m *nats.Msg) {
+		names := strings.SplitN(m.Subject, ".", 4)
+		answer, err := conns[1].Request("$JS.API.CONSUMER.CREATE."+names[1]+"."+names[2], m.Data, 10*time.Second)
+		var got map[string]any
+		if err == nil {
+			err = json.Unmarshal(answer.Data, &got)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if pending, _ := got["num_pending"].(float64); pending > 0 {
+			lagged++
+			got["num_pending"] = pending - 1
+		}
+		b, err := json.Marshal(got)
+		if err == nil {
+			err = m.Respond(b)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &store{t: t, nc: conns[0], doubted: make(chan int, 100)}
+	if s.log, err = natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{s.nc}, Logger: quiet}); err != nil {
+		t.Fatal(err)
+	}
+	agents, tails := s.filled(4)
+	if err := s.log.Purge(t.Context(), agents[0], tails[0].Seq); !errors.Is(err, eventlog.ErrStays) {
+		t.Fatalf("%v, want %v, as one message more than there is seems to stay", err, eventlog.ErrStays)
+	}
+	if lagged == 0 {
+		t.Fatal("no consumer was made on the copy that lags")
+	}
+	if loss := s.check(agents[0]); loss != nil {
+		t.Fatal(loss)
+	}
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), streamOf(agents[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(t.Context(), tails[1].Seq-2); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(agents[0]); loss == nil || loss.Missing != 1 {
+		t.Errorf("loss %+v, want 1 message", loss)
+	}
 }
 
 // changeMark changes what is recorded of an agent's partition.

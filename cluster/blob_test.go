@@ -261,7 +261,7 @@ func TestBlobViews(t *testing.T) { // A36
 }
 
 // A payload that somebody has removed: the turn that would show it fails and says
-// what and where, others go on, and once it is put back the turn is resumed.
+// what and where, others continue, and once it is put back the turn is resumed.
 func TestBlobRemoved(t *testing.T) { // A29, A36
 	text := lines("c", 300<<10)
 	w := newWorld(t).patient()

@@ -90,8 +90,8 @@ func viewOf[T any](w *world, c *client.Client, agent, view string) (list []T) {
 	return list
 }
 
-// A call two levels down is asked about on the stream of whoever has prompted the
-// root, and decided there. The stream and the root's live subject carry what the
+// A call two levels down is asked about on the stream of the caller that prompted
+// the root, and decided there. The stream and the root's live subject carry what the
 // agents below say, tagged with the call and the agent, and apart from the answer.
 func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A52
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A52
 	}
 }
 
-// A node is killed at each place of the story; another one goes on. Every call ends
+// A node is killed at each place of the story; another one continues. Every call ends
 // once.
 func TestChildrenAfterKill(t *testing.T) { // A71
 	embeddedtest.Long(t, "several nodes")
@@ -272,7 +272,7 @@ func TestUnknownKindsTellAfterKill(t *testing.T) { // A71
 }
 
 // A node comes that does not know the kinds of a family that is under way. A task is
-// held there; what was begun can be deleted; a node that knows them goes on.
+// held there; what was begun can be deleted; a node that knows them continues.
 func TestChildrenOfUnknownKinds(t *testing.T) { // A71, A108
 	w := newWorld(t)
 	never := scripted.NewGate()

@@ -17,7 +17,7 @@ import (
 )
 
 // Agents of a partition that owe work are read together: they do not cost a
-// request each. Each is fenced and goes on in one frame.
+// request each. Each is fenced and continues in one frame.
 func TestCrowdIsTakenOver(t *testing.T) {
 	embeddedtest.Long(t, "a takeover paced by the clock")
 	const crowd = 150 // more than are looked up at once

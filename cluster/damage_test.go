@@ -341,7 +341,7 @@ func TestServerLosesMessages(t *testing.T) { // A29
 		w.eventually(agent+" is damaged", func() bool {
 			_, err := w.ask(c, agent, input("3", "hello"))
 			if err == nil {
-				t.Fatalf("%s goes on with a log that was cut", agent)
+				t.Fatalf("%s continues with a log that was cut", agent)
 			}
 			return codeOf(err) == messages.Damaged
 		})
@@ -372,7 +372,7 @@ func TestIndexKnowsLater(t *testing.T) { // A29
 		})
 	})
 	if _, err := k.ask(c, "assistant/bank", input("2", "hello")); err == nil {
-		t.Error("the agent goes on with a log that was cut")
+		t.Error("the agent continues with a log that was cut")
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// secret is what nobody may find who has no right to.
+// secret is what no one may find without a right to.
 const secret = "xyzzy-4711"
 
 // holding gives the subjects of the messages, of all streams, that hold the text, in subject,
@@ -113,7 +113,7 @@ func TestDeletedForGood(t *testing.T) { // A108
 		t.Errorf("listed are %v and %v", live, all)
 	}
 	if _, err := c.Do(w.ctx, "assistant/none", messages.Delete{}); codeOf(err) != messages.NotFound {
-		t.Errorf("the delete of nobody: %v", err)
+		t.Errorf("the delete of a missing agent: %v", err)
 	}
 	if again, err := c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d1"}); err != nil || !again.Duplicate {
 		t.Errorf("the same delete: %+v, %v", again, err)
@@ -184,7 +184,7 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 	w.restart(w.dir)
 	n = w.node(under(key(2), key(1)))
 	if wrapped, err := n.RotateKeys(w.ctx); err != nil {
-		t.Errorf("%d keys were wrapped anew, %v", wrapped, err)
+		t.Errorf("%d keys were wrapped again, %v", wrapped, err)
 	}
 	w.ok(n.Close())
 	n = w.node(under(key(2)))
@@ -244,8 +244,8 @@ func (w *world) restart(dir string) {
 	w.ok(err)
 }
 
-// An agent whose key is gone, or is wrapped so that nobody can unwrap it, can be
-// deleted, and lives anew behind that.
+// An agent whose key is gone, or cannot be unwrapped, can be deleted, and lives again
+// after that.
 func TestDeletedWithoutItsKey(t *testing.T) { // A108
 	w := newWorld(t)
 	n := w.node(under(key(1)))

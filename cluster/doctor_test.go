@@ -80,7 +80,7 @@ func TestDoctorView(t *testing.T) { // A29, A36
 	_, err = w.js.PublishMsg(w.ctx, &nats.Msg{Subject: chunk.Subject, Header: chunk.Header, Data: chunk.Data})
 	w.ok(err)
 	if found, _ := w.examined(c, messages.Query{}); len(found) != 0 {
-		t.Errorf("payloads were read, though nobody asked to look deep: %+v", found)
+		t.Errorf("payloads were read without Deep: %+v", found)
 	}
 	ill := func(what string, q messages.Query, parts ...string) {
 		t.Helper()

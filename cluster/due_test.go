@@ -95,8 +95,8 @@ func TestTimersWake(t *testing.T) { // A25
 	})
 }
 
-// An agent that was woken and tells of no other timer is woken again, not at
-// once; one that tells of another is woken for that.
+// An agent that was woken and reports no other timer is woken again, not at
+// once; one that reports another is woken for that.
 func TestTimersLookAgain(t *testing.T) {
 	now := time.Unix(1_767_225_600, 0)
 	var ts timers
@@ -109,7 +109,7 @@ func TestTimersLookAgain(t *testing.T) {
 	ts.note(paused("b", now.Add(time.Hour)))
 	ts.woken(named("a"), now)
 	ts.woken(named("b"), now)
-	ts.note(paused("a", now.Add(-time.Second))) // its head told anew
+	ts.note(paused("a", now.Add(-time.Second))) // its head given again
 	for _, each := range []struct {
 		after time.Duration
 		want  string
@@ -126,7 +126,7 @@ func TestTimersLookAgain(t *testing.T) {
 }
 
 // The clock on the wall decides, wherever it jumps: a wait is short enough to
-// notice a jump forward, and after one back nobody is woken too early.
+// notice a jump forward, and after one back no agent is woken too early.
 func TestTimersWhenTheClockJumps(t *testing.T) {
 	now := time.Unix(1_767_225_600, 0)
 	due := now.Add(24 * time.Hour)

@@ -49,7 +49,7 @@ func (w *world) streamEnds(replies *nats.Subscription) (text, why string) {
 }
 
 // The node behind the prompt of a plain client dies, and with it the stream: the owner of the agent ends it with
-// an error that says how to go on, whether the dead node owned the agent itself or another one does by then, and
+// an error that says how to continue, whether the dead node owned the agent itself or another one does by then, and
 // also where the turn waits for a person.
 func TestEndpointLost(t *testing.T) { // A100
 	embeddedtest.Long(t, "several nodes")

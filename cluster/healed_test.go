@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// An owner that was cut off and comes back goes on pulling until it learns that
+// An owner that was cut off and comes back keeps pulling until it learns that
 // it was replaced. It must take nothing from its successor: what it took would
 // come back late, behind newer inputs.
 func TestReplacedOwnerTakesNothing(t *testing.T) { // A7 A26

@@ -434,7 +434,7 @@ func TestUntrustedOwnerIsSilent(t *testing.T) {
 }
 
 // A partition that is given up is not asked any more by the time that shut returns: its
-// endpoint learns at once that nobody owns it.
+// endpoint learns at once that it has no owner.
 func TestGivenUpIsUnowned(t *testing.T) { // A4
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -214,7 +214,7 @@ func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
 		story(t, other, 20, turns, "other")
 		fresh, _ := build(other, filepath.Join(t.TempDir(), "index.db"))
 		if got, warned := build(other, path); got != fresh || !strings.Contains(warned, "is not the one") {
-			t.Errorf("a %s log: same as built anew %v, warned %s", name, got == fresh, warned)
+			t.Errorf("a %s log: same as built from scratch %v, warned %s", name, got == fresh, warned)
 		}
 	}
 	for name, harm := range map[string]func() error{
@@ -491,7 +491,7 @@ func (l broken) ReadPartition(ctx context.Context, p messages.Partition, after u
 	}
 }
 
-// A reader that fails goes on where it was.
+// A reader that fails continues where it was.
 func TestViewsOfALogThatCannotBeReadAtTimes(t *testing.T) { // A30
 	log := memlog.New()
 	story(t, log, 5, 3, "x")
@@ -512,7 +512,7 @@ func TestViewsOfALogThatCannotBeReadAtTimes(t *testing.T) { // A30
 	})
 }
 
-// silent is a bucket of keys that nobody hears for some time.
+// silent is a bucket of keys that does not answer for some time.
 type silent struct {
 	encrypted.Bucket
 	left *atomic.Int32
@@ -570,7 +570,7 @@ func TestViewsWaitForKeys(t *testing.T) { // A30, A108
 	})
 }
 
-// Nobody waits for keys that this process cannot open, or that it has none for.
+// The index does not wait for keys that this process cannot open, or does not have.
 func TestViewsWithoutTheKeys(t *testing.T) { // A108
 	for _, locked := range []bool{false, true} {
 		bucket := &encrypted.Memory{}

@@ -84,7 +84,7 @@ func TestDoctorComparesTheIndex(t *testing.T) { // A52, A87
 		}
 	}
 	if found, _ := w.examined(n.Client(), messages.Query{}); len(found) != 0 {
-		t.Errorf("nobody asked to look deep: %+v", found)
+		t.Errorf("found without Deep: %+v", found)
 	}
 	found, sum := w.examined(n.Client(), messages.Query{Deep: true})
 	said := make(map[string]string)

@@ -8,7 +8,7 @@ import (
 )
 
 // A kind is expected for a while after the last member that defines it has gone,
-// for that may be starting anew.
+// for that may be restarting.
 func TestKindsExpected(t *testing.T) {
 	members := []ownership.Info{{ID: "me", Kinds: []string{"mine"}}, {ID: "other", Kinds: []string{"theirs"}}}
 	k := &kinds{self: "me", list: func() []ownership.Info { return members }}

@@ -12,7 +12,7 @@ import (
 )
 
 // Inputs for a kind that another node defines are held by one that does not, and
-// are applied when it has gone; one for a kind that nobody defines is a dead letter.
+// are applied when it has gone; one for a kind that no node defines is a dead letter.
 func TestHeldForAnotherNode(t *testing.T) { // A91, A102
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)

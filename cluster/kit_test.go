@@ -217,7 +217,7 @@ func count(events []event, eventType string) int {
 	return n
 }
 
-// until follows an agent, whoever owns it by then, until an event is as wanted.
+// until follows an agent, under any owner, until an event is as wanted.
 func (w *world) until(c *client.Client, agent string, wanted func(event) bool) event {
 	w.t.Helper()
 	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "events", Follow: true}) {

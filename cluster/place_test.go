@@ -209,8 +209,8 @@ func TestKilledOfThree(t *testing.T) {
 }
 
 // A node leaves while a tool runs that must not be cut off: it gives everything else
-// away at once, and that partition when the tool has ended. Nobody has to say what
-// became of the call.
+// away at once, and that partition when the tool has ended. No person has to say
+// what became of the call.
 func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
@@ -255,7 +255,7 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 	}
 }
 
-// All nodes are told to drain at the same time: nobody is left without an owner.
+// All nodes are told to drain at the same time: no agent is left without an owner.
 func TestAllDrain(t *testing.T) { // A91
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
@@ -285,7 +285,7 @@ func TestAllDrain(t *testing.T) { // A91
 	}
 }
 
-// All nodes are stopped at the same time, which none of them waits long for: nobody is
+// All nodes are stopped at the same time, which none of them waits long for: no node is
 // there to take anything.
 func TestAllClose(t *testing.T) { // A91
 	embeddedtest.Long(t, "several nodes")

@@ -15,7 +15,7 @@ func (w *world) ends(n *cluster.Node) {
 	select {
 	case <-n.Ended():
 	case <-w.ctx.Done():
-		w.t.Fatal("the node goes on")
+		w.t.Fatal("the node keeps running")
 	}
 	if err := n.Err(); err == nil || !strings.Contains(err.Error(), "--key-file") {
 		w.t.Errorf("it says %v", err)

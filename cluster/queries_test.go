@@ -68,8 +68,8 @@ func TestApprovalsByPrompt(t *testing.T) { // A40, A41, A43, A100
 	}
 }
 
-// Unless the node says so nobody who prompts is asked; the stream goes on when
-// somebody who may has decided, and a remembered decision holds.
+// Unless the node says so no caller that prompts is asked; the stream continues when
+// someone who may has decided, and a remembered decision holds.
 func TestApprovalsFromElsewhere(t *testing.T) { // A25, A41, A42, A103
 	w := newWorld(t)
 	var ran atomic.Int32

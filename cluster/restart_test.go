@@ -171,7 +171,7 @@ func TestNothingButTheLog(t *testing.T) { // A27
 		}
 		never := scripted.NewGate()
 		n = w.node(agents(scripted.New(scripted.Held(never, scripted.Say("no"))), nil))
-		<-never.Reached() // the turn goes on
+		<-never.Reached() // the turn continues
 		if after := told(n); after != before {
 			t.Errorf("after a restart without %v:\n%s\nbefore:\n%s", forget, after, before)
 		}
@@ -214,8 +214,8 @@ func TestSaysWhatItRecovers(t *testing.T) {
 	}
 }
 
-// A bucket of leases that goes while a node runs: it gives up, takes anew under
-// higher epochs, and what ran goes on.
+// A bucket of leases that goes while a node runs: it gives up, takes again under
+// higher epochs, and what ran continues.
 func TestLeasesDeletedUnderWay(t *testing.T) {
 	w := newWorld(t)
 	gate := scripted.NewGate()
@@ -231,15 +231,15 @@ func TestLeasesDeletedUnderWay(t *testing.T) {
 	}
 }
 
-// Partitions that never had an agent tell of no epoch in the log; the consumers of
-// the owner before do.
+// Partitions that never had an agent have no epoch in the log; the consumers of
+// the owner before have one.
 func TestLeasesDeletedOfPartitionsWithoutAgents(t *testing.T) {
 	w := newWorld(t)
 	w.ok(w.node().Close())
 	n := w.node() // its leases are of higher revisions than those of a new bucket
 	before := w.consumers()
 	w.ok(w.js.DeleteKeyValue(w.ctx, "reprise_leases"))
-	w.eventually("the partitions are taken anew", func() bool {
+	w.eventually("the partitions are taken again", func() bool {
 		return n.Partitions() == messages.Partitions && w.epochsAbove(before)
 	})
 	for i := range 20 {
@@ -271,7 +271,7 @@ func (w *world) consumers() map[string]int {
 	return found
 }
 
-// epochsAbove says whether each partition is pulled under a higher epoch than before.
+// epochsAbove reports whether each partition is pulled under a higher epoch than before.
 func (w *world) epochsAbove(before map[string]int) bool {
 	now := w.consumers()
 	for partition, epoch := range before {

@@ -79,7 +79,7 @@ func TestRetention(t *testing.T) { // A108
 		frame, err := messages.DecodeFrame(messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}, f.Frame)
 		w.ok(err)
 		if frame.First != f.First || frame.Last() != f.Last || len(f.Events) != len(frame.Events) {
-			t.Errorf("a line tells of events %d to %d, its frame has %d to %d", f.First, f.Last, frame.First, frame.Last())
+			t.Errorf("a line has the events %d to %d, its frame has %d to %d", f.First, f.Last, frame.First, frame.Last())
 		}
 		for _, ev := range f.Events {
 			told = append(told, ev.Type)
@@ -97,7 +97,7 @@ func TestRetention(t *testing.T) { // A108
 	if s := w.show(c, "assistant/waits"); s.Phase != "paused" {
 		t.Errorf("an agent that waits for a person is %s", s.Phase)
 	}
-	w.eventually("the doctor tells of those that wait", func() bool {
+	w.eventually("the doctor reports those that wait", func() bool {
 		found, _ := w.examined(c, messages.Query{})
 		return len(found) == 1 && found[0].Check == "retention" && strings.HasPrefix(found[0].Detail, "1 agents of kind assistant have waited")
 	})
@@ -115,7 +115,7 @@ func TestRetentionOfEncryptedAgents(t *testing.T) { // A108
 	var head archive.Head
 	w.ok(json.Unmarshal(w.archived(dir, "a")[0], &head))
 	if len(head.Key) == 0 {
-		t.Error("the archive has no key: nobody can read it any more")
+		t.Error("the archive has no key: it cannot be read any more")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // fullDisk makes everything that this process writes to the file, which it holds
-// open, fail as on a full disk, until it opens the file anew.
+// open, fail as on a full disk, until it opens the file again.
 func fullDisk(t *testing.T, file string) {
 	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -51,7 +51,7 @@ func fullDisk(t *testing.T, file string) {
 }
 
 // A disk that was full for a moment stops a stream of the server until that is
-// started again. The node tells, waits for room and does so; what waited goes on.
+// started again. The node says so, waits for room and starts it; what waited continues.
 func TestFullDiskHeals(t *testing.T) { // A30
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

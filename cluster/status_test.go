@@ -180,7 +180,7 @@ func TestDeadLettersAreCounted(t *testing.T) { // A102
 	w := newWorld(t)
 	n := w.node(served)
 	w.ok(w.nc.Publish("reprise.in.nobody", []byte("hello")))
-	w.eventually("what is nobody's is counted", func() bool { return w.metric(n, "reprise_dead_letters_total") == 1 })
+	w.eventually("what no partition takes is counted", func() bool { return w.metric(n, "reprise_dead_letters_total") == 1 })
 	w.ok(w.nc.Publish("reprise.ctl.default.assistant.a", []byte("nonsense")))
 	w.eventually("what is refused is counted", func() bool { return w.metric(n, "reprise_dead_letters_total") == 2 })
 	dlq, err := w.js.Stream(w.ctx, "REPRISE_DLQ")
@@ -192,7 +192,7 @@ func TestDeadLettersAreCounted(t *testing.T) { // A102
 
 var tableLine = regexp.MustCompile("^\\| `(reprise_[a-z_]+)` \\| (\\w+) \\| ([^|]*) \\| (.*) \\|$")
 
-// docs/metrics.md tells of each metric as /metrics does, and of no other.
+// docs/metrics.md describes each metric as /metrics does, and no other.
 func TestMetricsAreWrittenDown(t *testing.T) {
 	w := newWorld(t)
 	n := w.node(served)
@@ -246,7 +246,7 @@ func TestReadiness(t *testing.T) { // A93
 	wi.heal()
 	w.eventually("it is ready again", func() bool { status, _ := w.readiness(n); return status == http.StatusOK })
 	if w.metric(n, "reprise_nats_reconnects_total") == 0 {
-		t.Error("no connection was made anew")
+		t.Error("no connection was made again")
 	}
 }
 
@@ -364,7 +364,7 @@ func TestNodesAndPartitions(t *testing.T) {
 	if rows[0].Partitions != messages.Partitions/2 || rows[1].Partitions != messages.Partitions/2 || w.metric(first, "reprise_members") != 2 {
 		t.Errorf("%d and %d partitions", rows[0].Partitions, rows[1].Partitions)
 	}
-	w.eventually("the partition tells of its agent, and what it owes", func() bool {
+	w.eventually("the partition lists its agent, and what it owes", func() bool {
 		p := store[gateway.PartitionRow](w, second, "partitions")[a.Partition()]
 		return p.Agents == 1 && p.Owing == 1
 	})

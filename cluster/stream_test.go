@@ -265,7 +265,7 @@ func TestPageFillsWhileFollowing(t *testing.T) { // A85
 	}
 }
 
-// A follower goes on with the next event when its agent's owner is replaced.
+// A follower continues with the next event when its agent's owner is replaced.
 func TestFollowerOutlivesOwner(t *testing.T) { // A85
 	w := newWorld(t)
 	first := w.node()
@@ -332,7 +332,7 @@ func TestFollowerOutlivesConnection(t *testing.T) { // A85
 	}
 }
 
-// Who asks hears at once that the connection was closed for good.
+// A caller learns at once that the connection was closed permanently.
 func TestStreamOfAClosedConnection(t *testing.T) {
 	w := newWorld(t)
 	never := scripted.NewGate()

@@ -212,7 +212,7 @@ func TestLeaveInOrder(t *testing.T) {
 	})
 }
 
-// A stream through another node goes on when the owner is gone, also for a caller that cannot
+// A stream through another node continues when the owner is gone, also for a caller that cannot
 // ask again.
 func TestStreamsSurviveTheOwner(t *testing.T) { // A26 A85
 	embeddedtest.Long(t, "several nodes")

@@ -152,7 +152,7 @@ type layingOut func(...tenant.Config) (tenant.Layout, error)
 var layouts = map[string]layingOut{"accounts": tenant.Accounts, "shared": tenant.Shared}
 
 // Each role works through the endpoints that it has, from another account as well as
-// in that of the nodes: streams that go on, acknowledgements, answers to commands and
+// in that of the nodes: streams that continue, acknowledgements, answers to commands and
 // to what an agent asks.
 func TestTenantsWork(t *testing.T) { // A103
 	for name, make := range layouts {
@@ -263,7 +263,7 @@ func (p *person) reads(agent string) {
 	}
 }
 
-// Nobody reaches what is not his: not another tenant, not another agent where he is
+// No user reaches what is not his: not another tenant, not another agent where he is
 // limited to one, and nothing that is beside the endpoints.
 func TestTenantsAreKeptApart(t *testing.T) { // A103
 	for name, make := range layouts {

@@ -19,8 +19,8 @@ import (
 )
 
 // Paused agents whose timers an earlier node wrote down are activated when they
-// are due, though nobody asks for them; the list tells how many of their calls
-// wait without waking anybody.
+// are due, though no caller asks for them; the list shows how many of their calls
+// wait without waking any agent.
 func TestTimersAfterRestart(t *testing.T) { // A25
 	w := newWorld(t)
 	w.ok(w.node().Close())
@@ -54,7 +54,7 @@ func TestTimersAfterRestart(t *testing.T) { // A25
 }
 
 // A call that waits for approval when its node goes is denied by the next one
-// when its time is up, though nobody asks; its tool never runs. On a machine so
+// when its time is up, though no caller asks; its tool never runs. On a machine so
 // slow that the first node lives that long, that one denies it.
 func TestApprovalExpiresAfterRestart(t *testing.T) { // A25 A40
 	w := newWorld(t)

@@ -72,7 +72,7 @@ func TestCopiesOfACommand(t *testing.T) {
 					}
 					return
 				}
-				answer(first, c.first) // each time, for all that is told while nobody listens
+				answer(first, c.first) // each time, for what is sent while no one listens is lost
 				answer(m, c.later)
 			}); err != nil {
 				t.Fatal(err)

@@ -201,7 +201,7 @@ func TestDoorThatCannotNow(t *testing.T) {
 func TestNoLeader(t *testing.T) {
 	for name, answers := range map[string]string{
 		"electing": `"total":1,"offset":0,"limit":1024,"streams":["REPRISE_IN"]`, "nothing there": `"total":0,"offset":0,"limit":1024,"streams":[]`,
-		"nobody leads": `"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}`,
+		"no leader": `"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

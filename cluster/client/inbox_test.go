@@ -88,7 +88,7 @@ func TestOneInbox(t *testing.T) {
 }
 
 // A caller that leaves is reported to the endpoint as the server would report it: there is
-// nobody at that subject.
+// no subscriber at that subject.
 func TestCallerLeaves(t *testing.T) {
 	t.Parallel()
 	type request struct {

@@ -31,7 +31,7 @@ func TestJoiner(t *testing.T) {
 	}
 	var j joiner
 	if more := j.add([]byte("a\nb\n"), func(json.RawMessage) bool { return false }); more {
-		t.Error("it goes on though nobody wants more")
+		t.Error("it continues though no more are wanted")
 	}
 }
 

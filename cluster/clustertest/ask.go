@@ -43,8 +43,8 @@ func (w *World) known(agent, id, plan string) *sent {
 	return s
 }
 
-// Ask prompts an agent with a plan under an id, and reads to the end. The book knows
-// of one agent for each id.
+// Ask prompts an agent with a plan under an id, and reads to the end. The book has
+// one agent for each id.
 func (w *World) Ask(agent, id, plan string) (got Answer) {
 	w.t.Helper()
 	s := w.known(agent, id, plan)
@@ -74,7 +74,7 @@ func (w *World) Send(agent, id, plan string) {
 }
 
 // PromptOnce prompts an agent as `nats pub` would: it is said once, at any node's
-// endpoint, and nobody reads the answer.
+// endpoint, and the answer is not read.
 func (w *World) PromptOnce(agent, id, plan string) {
 	w.t.Helper()
 	w.known(agent, id, plan)

@@ -44,7 +44,7 @@ func newBook() *book {
 	}
 }
 
-// knows says whether an input is the one that the book has under its id.
+// knows reports whether an input is the one that the book has under its id.
 func (b *book) knows(s *sent) bool {
 	b.Lock()
 	defer b.Unlock()

@@ -122,7 +122,7 @@ func (s *story) play(met <-chan struct{}, kill func()) {
 	})
 }
 
-// approve stores an approval, and waits for nobody: the node may have been stopped.
+// approve stores an approval, and waits for no answer: the node may have been stopped.
 func (s *story) approve(turn messages.TurnID, call messages.CallID) {
 	s.t.Helper()
 	id := fmt.Sprintf("approve-%s-%s", turn, call)

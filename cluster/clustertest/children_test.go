@@ -10,7 +10,7 @@ import (
 )
 
 // A child is at work at the shop when the node of its parent is killed, its own, or
-// both: the call ends once, and the tree tells of both.
+// both: the call ends once, and the tree shows both.
 func TestChildrenOfTheKilled(t *testing.T) { // A71
 	for _, who := range []string{"parent", "child", "both"} {
 		t.Run(who, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestChildrenOfTheKilled(t *testing.T) { // A71
 				child = w.Child(parent)
 				w.Until(child, "tool.started")
 			}
-			w.Eventually("the tree tells of both at work, and of their owners", func() bool { // who may change
+			w.Eventually("the tree shows both at work, and their owners", func() bool { // who may change
 				tree, want := w.Tree(parent), []string{w.Owner(parent).ID(), w.Owner(child).ID()}
 				return len(tree) == 2 && tree[0].Owner == want[0] && tree[1].Owner == want[1] && tree[0].Phase == "running"
 			})
@@ -46,7 +46,7 @@ func TestChildrenOfTheKilled(t *testing.T) { // A71
 				t.Errorf("%v\n%v", up, down)
 			}
 			w.Settled()
-			w.Eventually("the tree tells of both at rest", func() bool {
+			w.Eventually("the tree shows both at rest", func() bool {
 				tree := w.Tree(parent)
 				return len(tree) == 2 && tree[0].Phase == "idle" && tree[1].Phase == "idle" && tree[0].Owner == w.Owner(parent).ID()
 			})

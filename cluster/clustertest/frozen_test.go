@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// The server goes on giving requests to a node that is frozen. Whoever prompts or reads
-// is answered all the same, for the client asks another endpoint.
+// The server keeps giving requests to a node that is frozen. Those who prompt or read
+// are answered all the same, for the client asks another endpoint.
 func TestFrozenDoor(t *testing.T) { // A92 A91
 	w := clustertest.New(t, clustertest.Nodes(3))
 	const agent = "worker/read"

@@ -146,7 +146,7 @@ func (o *observer) see(e jetstream.KeyValueEntry) {
 	o.granted[g] = lease.Member
 }
 
-// holder is who a partition is leased to, dead or alive; empty if nobody.
+// holder is who a partition is leased to, dead or alive; empty if no one.
 func (o *observer) holder(p messages.Partition) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

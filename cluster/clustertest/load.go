@@ -15,7 +15,7 @@ import (
 
 // Load is publishers that send inputs to agents, each one thing after the other.
 // Every other publisher asks and reads the answer to its end; the others publish and
-// go on as soon as the input is stored. One that is not acknowledged is sent again
+// continue as soon as the input is stored. One that is not acknowledged is sent again
 // under its id, as an honest client does. Safe for concurrent use.
 type Load struct {
 	w       *World
@@ -127,7 +127,7 @@ func (l *Load) insist(s *sent, asks bool) bool {
 		})
 		var refused *messages.Error
 		if errors.As(err, &refused) && !refused.Temporary() {
-			l.w.book.Write(func() { l.w.book.fault("input %s was refused for good: %v", s.id, err) })
+			l.w.book.Write(func() { l.w.book.fault("input %s was refused permanently: %v", s.id, err) })
 			return true
 		}
 		select {

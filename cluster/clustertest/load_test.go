@@ -48,7 +48,7 @@ func undisturbed(t *testing.T, w *clustertest.World, round func(try int) (proble
 	}
 }
 
-// What is promised: that a node's agents go on elsewhere, and an election of the NATS
+// What is promised: that a node's agents continue elsewhere, and an election of the NATS
 // servers at its longest, as docs/decisions/0014-nats.md has it.
 const (
 	failover = time.Second
@@ -89,7 +89,7 @@ func TestOneAgentOfMany(t *testing.T) { // A7
 	w.Until("worker/one", "turn.completed") // its owner has something to leave
 	w.Owner("worker/one").Kill()
 	load.Done()
-	if got := w.Ask("worker/one", "after", ""); got.Err != nil { // or nobody need write after the kill
+	if got := w.Ask("worker/one", "after", ""); got.Err != nil { // or no node need write after the kill
 		t.Error(got.Err)
 	}
 	if got := w.Prove(); got.Acked != inputs+1 || got.Agents != 1 || got.Takeovers == 0 {
@@ -141,7 +141,7 @@ func TestNodeKilled(t *testing.T) { // A90 A6 A7
 	}
 }
 
-// One node joins and one leaves in order, under load; nobody who asks notices.
+// One node joins and one leaves in order, under load; no caller notices.
 func TestJoinAndLeave(t *testing.T) { // A91 A6 A7
 	w := clustertest.New(t, clustertest.Nodes(2))
 	undisturbed(t, w, func(int) []error {
@@ -176,7 +176,7 @@ func plain(err error) bool {
 		slices.ContainsFunc([]error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected}, func(is error) bool { return errors.Is(err, is) })
 }
 
-// NATS goes away under load and comes back; every node goes on without a restart.
+// NATS goes away under load and comes back; every node continues without a restart.
 func TestServerKilled(t *testing.T) { // A30
 	w := clustertest.New(t, clustertest.Nodes(2))
 	stood := w.StoodStill()
@@ -203,8 +203,8 @@ func TestServerKilled(t *testing.T) { // A30
 	}
 }
 
-// One of three servers is killed under load, which leads the inputs: the other two go on
-// without it.
+// One of three servers is killed under load, which leads the inputs: the other two
+// continue without it.
 func TestOneServerOfThreeKilled(t *testing.T) { // A94
 	w := clustertest.New(t, clustertest.Nodes(2), clustertest.Servers(3))
 	load := w.Load(clustertest.Publishers(4))
@@ -222,8 +222,8 @@ func TestOneServerOfThreeKilled(t *testing.T) { // A94
 }
 
 // Servers die that lead what nodes live by: who the members are, and what is sent to
-// agents. No node has died, so none is given another's partitions, and inputs go on
-// as soon as another server leads.
+// agents. No node has died, so none is given another's partitions, and inputs
+// continue as soon as another server leads.
 func TestElections(t *testing.T) { // A94
 	ofReplicas(t)
 	w := clustertest.New(t, clustertest.Nodes(3), clustertest.Servers(3))

@@ -42,7 +42,7 @@ func (r *nodeRole) run(stop <-chan os.Signal) error {
 	defer cancel()
 	cfg := cluster.Config{
 		NATS: strings.Join(r.NATS, ","), Replicas: r.Replicas, Version: "clustertest",
-		// A wire is the only way: no other address that a server may tell of is taken.
+		// A wire is the only way: no other address that a server may name is taken.
 		NATSOptions: []nats.Option{nats.IgnoreDiscoveredServers(), nats.DontRandomize(), nats.Timeout(2 * time.Second)},
 		Logger:      slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", r.Name),
 	}
@@ -201,7 +201,7 @@ func (n *Node) Cut() {
 }
 
 // Mute keeps what the node sends to NATS on the way, until Heal. The node still
-// hears, and nobody's connection breaks.
+// hears, and no connection breaks.
 func (n *Node) Mute() {
 	n.w.note("%s is mute", n.name)
 	for _, wi := range n.wires {
@@ -227,8 +227,8 @@ func (n *Node) Heal() {
 	}
 }
 
-// Appended waits until a mute node has sent a frame of each of some agents, which nobody
-// has heard, or holds no lease any more: then it sends no more. It gives those of which
+// Appended waits until a mute node has sent a frame of each of some agents, none of which
+// has arrived, or holds no lease any more: then it sends no more. It gives those of which
 // it has.
 func (n *Node) Appended(agents []string) (sent []string) {
 	n.w.t.Helper()

@@ -36,7 +36,7 @@ func (h *holds[T]) add(match func(T) bool) *scripted.Gate {
 	return gate
 }
 
-// of is the gate that one must wait at; nil holds nobody.
+// of is the gate that one must wait at, or nil.
 func (h *holds[T]) of(one T) *scripted.Gate {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -86,7 +86,7 @@ func TestSameID(t *testing.T) { // A8
 }
 
 // An owner is frozen in the middle of a model call, and of a tool's, for longer than
-// its membership lasts; others finish the turns. When it goes on, what it still
+// its membership lasts; others finish the turns. When it continues, what it still
 // holds in its hands is refused, and it says that it has stepped down.
 func TestFrozenOwner(t *testing.T) { // A92 A26
 	w := clustertest.New(t, clustertest.Nodes(3))
@@ -133,7 +133,7 @@ func TestFrozenOwner(t *testing.T) { // A92 A26
 }
 
 // A node is cut off from NATS under load: it serves nothing and loses nothing; after
-// healing all go on.
+// healing all continue.
 func TestCutOff(t *testing.T) { // A93 A26
 	for _, how := range []struct {
 		name string
@@ -152,7 +152,7 @@ func TestCutOff(t *testing.T) { // A93 A26
 			if got := w.Until(agent, "turn.completed"); got.Err != nil {
 				t.Errorf("%+v", got)
 			}
-			gate.Release() // it has its answer now, and nobody to tell
+			gate.Release() // it has its answer now, and cannot send it
 			load.Acked(100)
 			off.Heal()
 			off.Logged("stepped down")

@@ -80,7 +80,7 @@ type Account struct {
 // and fails the test for everything that must not be:
 //
 //   - an acknowledged input that is not in the log, or twice; one that ended not once;
-//     one that nobody sent
+//     one that was never sent
 //   - two turns of an agent at a time; a turn whose answer is not made of its calls
 //   - inputs of one publisher to one agent out of order
 //   - a gap in an agent's numbers or chain of frames; an epoch below one before it;
@@ -261,7 +261,7 @@ func (e *evidence) inputs(a messages.AgentID, frames []stored) {
 		case in.Parent != nil:
 			continue // a call's of an agent above
 		case s == nil || agentID(s.agent) != a:
-			e.b.fault("input %s was taken by %s, and nobody sent it there", in.Input, a)
+			e.b.fault("input %s was taken by %s, and was never sent there", in.Input, a)
 			continue
 		}
 		if b := before[s.publisher]; b != nil && b.number > s.number {

@@ -61,7 +61,7 @@ func (r *serverRole) run(stop <-chan os.Signal) error {
 	return nil
 }
 
-// serverLog gives the server's log to slog; what it notes is for nobody.
+// serverLog gives the server's log to slog, without debug and trace messages.
 type serverLog struct{ to *slog.Logger }
 
 func (l serverLog) Noticef(format string, v ...any) { l.to.Info(fmt.Sprintf(format, v...)) }
@@ -70,7 +70,7 @@ func (l serverLog) Errorf(format string, v ...any)  { l.to.Error(fmt.Sprintf(for
 func (l serverLog) Debugf(string, ...any)           {}
 func (l serverLog) Tracef(string, ...any)           {}
 
-// Fatalf ends the process: the server goes on as if it had ended.
+// Fatalf ends the process: the server continues as if it had ended.
 func (l serverLog) Fatalf(format string, v ...any) {
 	l.to.Error(fmt.Sprintf(format, v...))
 	os.Exit(1)

@@ -90,8 +90,8 @@ func readStream(ctx context.Context, js jetstream.JetStream, name string, each f
 
 // frames are those of a stream as they are stored, until ctx ends, which is the last
 // error; one that cannot be read is another. Where a server has died the library's reader
-// may wait for ever, whatever ctx says: the consumer that it wants anew was given to that
-// server. So it may try once, and another reader goes on where it was.
+// may wait for ever, whatever ctx says: the consumer that it wants again was given to that
+// server. So it may try once, and another reader continues where it was.
 func frames(ctx context.Context, js jetstream.JetStream, name string, filters ...string) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		for next := uint64(1); ctx.Err() == nil; {
@@ -104,7 +104,7 @@ func frames(ctx context.Context, js jetstream.JetStream, name string, filters ..
 			if err == nil {
 				all, err = consumer.Messages()
 			}
-			if err != nil { // such as that nobody leads JetStream now, or has heard of the stream
+			if err != nil { // such as that JetStream has no leader now, or none that knows the stream
 				select {
 				case <-time.After(100 * time.Millisecond):
 				case <-ctx.Done():

@@ -187,7 +187,7 @@ func (w *wire) give(l *line) {
 	l.done, l.waiting = true, nil
 	w.moved.Broadcast()
 	w.mu.Unlock()
-	// The other direction goes on until its own end: it may hold something.
+	// The other direction continues until its own end: it may hold something.
 	_, _ = l.from.CloseRead(), l.into.CloseWrite()
 }
 

@@ -319,7 +319,7 @@ func (w *World) partition(agent string) messages.Partition {
 	return a.Partition()
 }
 
-// AgentsOf gives n agents of a kind that a node owns; nobody has named them before.
+// AgentsOf gives n agents of a kind that a node owns; none was named before.
 // The node must own a partition.
 func (w *World) AgentsOf(owner *Node, kind string, n int) (agents []string) {
 	w.t.Helper()
@@ -335,7 +335,7 @@ func (w *World) AgentsOf(owner *Node, kind string, n int) (agents []string) {
 	return agents
 }
 
-// OfEach gives an agent of a kind for each partition; nobody has named them before.
+// OfEach gives an agent of a kind for each partition; none was named before.
 func (w *World) OfEach(kind string) (agents []string) {
 	w.t.Helper()
 	agents = make([]string, messages.Partitions)

@@ -337,7 +337,7 @@ func TestViewsAsOfEveryEvent(t *testing.T) { // A80
 	for _, view := range []string{"history", "state", "turns", "usage", "approvals", "effects", "show", "replay"} {
 		for _, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: view, At: last + 1}) {
 			if err == nil && view == "replay" {
-				continue // it has told of what there is
+				continue // it has yielded what there is
 			}
 			if e := messages.AsError(err); e == nil || e.Code != messages.NotFound || !strings.Contains(e.Message, fmt.Sprintf("has %d events: there is no event %d", last, last+1)) {
 				t.Errorf("%s as of what is not yet: %v", view, err)

@@ -483,7 +483,7 @@ func TestQuietAcrossAccounts(t *testing.T) {
 		h.ok(h.nc.Flush())
 		s := &stream{g: h.g, agent: till, input: "u1", reply: &reply{g: h.g, to: c.to, sent: time.Now().Add(-c.long)}}
 		if more := s.idle(); more != c.more {
-			t.Errorf("%s after %v goes on: %v", c.to, c.long, more)
+			t.Errorf("%s after %v continues: %v", c.to, c.long, more)
 		}
 		who := &caller{h: h, sub: sub}
 		if !c.more {

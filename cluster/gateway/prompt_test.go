@@ -64,7 +64,7 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// Nobody whose prompt had come when the endpoints closed is left in silence.
+// Every caller whose prompt had come when the endpoints closed is answered.
 func TestPromptsAtTheDoorsWhenTheyClose(t *testing.T) {
 	h := newHouse(t, nil)
 	callers := make([]*caller, 2*cap(h.came)) // half of them wait behind an endpoint that is busy

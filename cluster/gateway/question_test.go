@@ -101,7 +101,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	second := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nats.Header{messages.HeaderAfter: {"8"}})
 	again := h.next()
 	again.answers <- messages.Answer{N: 1, Duplicate: true}
-	second.hears("query t2/a/1", "query t2/b/1") // asked anew, though it knows of all events
+	second.hears("query t2/a/1", "query t2/b/1") // asked again, though it has seen all events
 	if first.queries[0].ReplySubject == second.queries[0].ReplySubject {
 		t.Fatal("two callers answer on one subject")
 	}
@@ -150,8 +150,8 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	first.hears(fmt.Sprintf("reprise.notice %q", `About call a of turn t2: your answer changed nothing, for the call waits no more: "perhaps" is no answer: write `+messages.AnswerHelp))
 }
 
-// The id of a decision says nothing of what it is about: whoever may publish
-// inputs could spend an id that can be known before.
+// The id of a decision does not follow from what it is about: a publisher of inputs
+// could use up an id that can be known before.
 func TestVerdictsCannotBeForestalled(t *testing.T) {
 	ids := make(map[string]bool)
 	for range 2 {
@@ -198,7 +198,7 @@ func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 	h = newHouse(t, anybody)
 	c = h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
-	for i, code := range []messages.Code{messages.Unavailable, messages.TooLarge, messages.Internal} { // nobody else has decided
+	for i, code := range []messages.Code{messages.Unavailable, messages.TooLarge, messages.Internal} { // no one else has decided
 		c.answers(1, "yes")
 		d := h.next()
 		if d.Command.(messages.Approve).Call != "b" {
@@ -269,11 +269,11 @@ func TestQueriesEndWithTheirStream(t *testing.T) {
 	}
 }
 
-// Whoever may prompt may not therefore decide: nobody is asked unless the node
-// says so, and the stream goes on when somebody else has decided.
+// Those who may prompt may not therefore decide: they are not asked unless the node
+// says so, and the stream continues when someone else has decided.
 func TestWhoMayPromptMayNotThereforeDecide(t *testing.T) {
 	for name, decides := range map[string]func(kind, tool string) bool{
-		"nobody":     nil,
+		"no one":     nil,
 		"other kind": func(kind, tool string) bool { return kind != "support" || tool != "refund" },
 	} {
 		t.Run(name, func(t *testing.T) {

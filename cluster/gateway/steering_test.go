@@ -144,7 +144,7 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 	}
 }
 
-// Whoever waits in the queue hears what holds the turn before: a pause may last
+// A caller that waits in the queue hears what holds the turn before: a pause may last
 // until a person comes. Of that turn it hears nothing else.
 func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	h := newHouse(t, anybody)

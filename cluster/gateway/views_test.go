@@ -93,7 +93,7 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) {
 	}
 	for _, err := range h.client.Approvals(h.ctx, "support/none") {
 		if messages.AsError(err).Code != messages.NotFound {
-			t.Errorf("approvals of nobody: %v", err)
+			t.Errorf("approvals of a missing agent: %v", err)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A102
 				t.Errorf("%s came as %s by %+v, %v", c.body, got, d.Cause, err)
 			}
 			if _, isInput := d.Command.(messages.Input); isInput && refusal == nil {
-				continue // its acceptance is told by whoever writes the log
+				continue // its acceptance is reported by the writer of the log
 			}
 			if w := next(ctx, t, answers); w.subject != "inbox.me" || w.N != 7 && refusal == nil || w.Err != refusal {
 				t.Errorf("%s was answered by %+v", c.body, w)

@@ -343,7 +343,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// A kind that nobody knows any more: what was held for it is a dead letter then.
+// What was held for a kind that no node knows any more is a dead letter then.
 func TestHeldUntilNobodyKnows(t *testing.T) { // A102
 	at := install(t)
 	var elsewhere atomic.Bool
@@ -365,7 +365,7 @@ func TestHeldUntilNobodyKnows(t *testing.T) { // A102
 }
 
 // The server ends and starts again, with its consumers gone, while inputs come and
-// are applied: they go on, in order, and none is left out.
+// are applied: they continue, in order, and none is left out.
 func TestOrderOverARestart(t *testing.T) { // A30
 	at, srv := installed(t, embedded.Config{DontListen: true})
 	var got heard

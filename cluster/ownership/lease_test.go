@@ -224,7 +224,7 @@ func TestBusyIsJudgedBeforeTrust(t *testing.T) {
 	select {
 	case <-lost:
 	case <-w.Ctx.Done():
-		t.Fatalf("it goes on acting for what is another's; logged:\n%s", w.Log)
+		t.Fatalf("it keeps acting for what is another's; logged:\n%s", w.Log)
 	}
 	if a.Trusted() {
 		t.Error("it is trusted while partitions are still given up")

@@ -246,7 +246,7 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
-// awakened is a log whose agent goes on when its first payload is removed, and
+// awakened is a log whose agent continues when its first payload is removed, and
 // names another.
 type awakened struct {
 	*memlog.Log
@@ -259,7 +259,7 @@ func (l awakened) RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint
 	return l.Log.RemoveBlobs(ctx, a, upto, hashes...)
 }
 
-// Of an agent that goes on while payloads are removed no more are removed.
+// If an agent continues while its payloads are removed, no more are removed.
 func TestBlobsOfAnAgentThatGoesOn(t *testing.T) { // A36
 	l, a := memlog.New(), logtest.Agent("ada")
 	var orphans []messages.Blob
@@ -336,7 +336,7 @@ func TestBlobsWithoutALog(t *testing.T) { // A36
 	}
 }
 
-// racing is a log whose agents go on while they are examined.
+// racing is a log whose agents continue while they are examined.
 type racing struct {
 	*memlog.Log
 	t *testing.T

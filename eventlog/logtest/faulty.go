@@ -117,7 +117,7 @@ func (f *Faulty) slowly(ctx context.Context, e eventlog.Entry) (eventlog.Positio
 	return tail, err
 }
 
-// lag waits, and says whether ctx lasted as long.
+// lag waits, and reports whether ctx lasted as long.
 func (f *Faulty) lag(ctx context.Context) bool {
 	select {
 	case <-time.After(f.Lag):

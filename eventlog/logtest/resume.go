@@ -148,7 +148,7 @@ var purging = map[string]func(*testing.T, Opened){
 		if !errors.As(err, &damaged) || damaged.Seq != tails[3].Seq {
 			t.Errorf("%v, want damage at sequence %d", err, tails[3].Seq)
 		}
-		// The fence holds, and writing goes on.
+		// The fence holds, and writing continues.
 		wantConflict(t, o.Log, Entry(t, agents[0], eventlog.Position{}), tails[4])
 		wantConflict(t, o.Log, Entry(t, agents[0], tails[3]), tails[4])
 		next := appended(t, o.Log, Entry(t, agents[0], tails[4]))
@@ -183,7 +183,7 @@ var purging = map[string]func(*testing.T, Opened){
 		wantConflict(t, o.Log, Entry(t, a, eventlog.Position{}), stone)
 		again := grow(t, o.Log, a, stone, 3)
 		if again[0].Last != 6 {
-			t.Errorf("numbering goes on with event %d, want 6", again[0].Last)
+			t.Errorf("numbering continues with event %d, want 6", again[0].Last)
 		}
 		wantConflict(t, o.Log, stale, again[2])
 		wantFrom(t, o.Log, a, eventlog.Position{}, append([]eventlog.Position{stone}, again...)...)

@@ -192,7 +192,7 @@ var sharding = map[string]func(*testing.T, Opened){
 	},
 }
 
-// same says whether the message is the frame that tail is behind.
+// same reports whether the message is the frame that tail is behind.
 func same(t *testing.T, m eventlog.Stored, tail eventlog.Position) bool {
 	t.Helper()
 	if m.Seq != tail.Seq || m.Last != tail.Last || m.Epoch != tail.Epoch || m.Foreign {

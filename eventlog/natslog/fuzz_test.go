@@ -6,9 +6,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// FuzzHeaders reads what stands in a message's headers, whoever wrote it: a
-// line is read whole or refused, and a summary that was read is written again
-// as one that reads the same.
+// FuzzHeaders reads a message's headers, by any writer: a line is read whole or
+// refused, and a summary that was read is written again as one that reads the same.
 func FuzzHeaders(f *testing.F) {
 	f.Add("1 01J 3 7 9 1767225700000000000", "paused t5 - 1767225700000000000 2")
 	f.Add("0 x 1 1 1 1", "idle - - -")

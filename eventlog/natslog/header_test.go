@@ -17,7 +17,7 @@ import (
 )
 
 // Lines of Reprise-State of every version, and some that cannot be read: those
-// make their frame foreign to whoever follows.
+// make their frame foreign to a follower.
 func TestStateLines(t *testing.T) { // A84
 	due := time.Unix(0, 1_767_225_700_000_000_000).UTC()
 	lines := []struct {
@@ -52,7 +52,7 @@ func TestStateLines(t *testing.T) { // A84
 	}
 }
 
-// newestHead is what a follower that comes now is told of an agent.
+// newestHead is the newest head of an agent that a new follower receives.
 func newestHead(t *testing.T, l *natslog.Log, a messages.AgentID) (newest eventlog.Head) {
 	t.Helper()
 	for head, err := range l.Follow(context.Background(), a.Partition()) {

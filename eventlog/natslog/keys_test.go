@@ -17,7 +17,7 @@ func TestBucket(t *testing.T) { // A108
 	ctx := context.Background()
 	l, c := open(t, 1)
 	if b, err := l.FindKeys(ctx); b != nil || err != nil {
-		t.Fatalf("there is a bucket that nobody made: %v, %v", b, err)
+		t.Fatalf("found a bucket before one was made: %v, %v", b, err)
 	}
 	b, err := l.MakeKeys(ctx, 1)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// keepOne keeps a stream for good: a server removes an account's folder with
+// keepOne keeps a stream permanently: a server removes an account's folder with
 // its last stream, and a stream created at that moment fails with 10049.
 func keepOne() {
 	nc, err := shared.Connect()

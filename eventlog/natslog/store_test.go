@@ -363,7 +363,7 @@ func TestStoreOnOtherServers(t *testing.T) { // A36
 			t.Errorf("direct %v: a blob of %d bytes, %v", direct, len(got), err)
 		}
 		if _, err := getBlob(l, a, messages.Blob{SHA256: messages.DigestOf([]byte("none"))}); err == nil {
-			t.Errorf("direct %v: a blob that nobody stored", direct)
+			t.Errorf("direct %v: found a blob that was never stored", direct)
 		}
 		if err := l.PutSnapshot(ctx, a, "state", payload); err != nil {
 			t.Error(err)

@@ -594,7 +594,7 @@ func TestOddCalls(t *testing.T) {
 	}
 }
 
-// TestPauses has answers that the server pauses: they go on as one, with their usage added up.
+// TestPauses has answers that the server pauses: they continue as one, with their usage added up.
 func TestPauses(t *testing.T) {
 	searching := json.RawMessage(`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"q"}}`)
 	found := json.RawMessage(`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`)

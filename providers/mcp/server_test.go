@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 		os.Exit(9)
 	}
 	_ = newThere().server().Run(context.Background(), &sdk.StdioTransport{})
-	if role == "deaf" { // goes on though its input has ended
+	if role == "deaf" { // keeps running though its input has ended
 		for range time.Tick(time.Hour) {
 		}
 	}

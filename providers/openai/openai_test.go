@@ -104,7 +104,7 @@ func TestDeltaBeforeTheEnd(t *testing.T) {
 	shown := 0
 	resp, err := p.Generate(t.Context(), ask(), func(providers.Delta) {
 		shown++
-		gate.Release() // only a delta that was shown lets the server go on
+		gate.Release() // only a delta that was shown lets the server continue
 	})
 	if err != nil || shown != 2 || resp.Items[0].Content.Text() != "one two" {
 		t.Fatalf("got %+v, %v after %d deltas", resp, err, shown)

@@ -124,7 +124,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// While a call is written, which is not shown, the answer is seen to go on.
+// While a call is written, which is not shown, the answer is seen to continue.
 func TestCallsAreSeen(t *testing.T) {
 	for api, answer := range map[profile.Value]body{
 		profile.Chat: body("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n"),

@@ -38,7 +38,7 @@ func label(item object) string {
 	return kind(item) + " " + str(item, "role") + " " + str(item, "id")
 }
 
-// history returns the items of the request with those it goes on from.
+// history returns the items of the request with those it continues.
 func (q *asked) history() []object {
 	q.mu.Lock()
 	defer q.mu.Unlock()

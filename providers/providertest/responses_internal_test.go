@@ -169,7 +169,7 @@ func TestItemEnds(t *testing.T) {
 	}
 }
 
-// What the server keeps it goes on from; what it does not keep it does not find.
+// The server continues from what it keeps, and does not find what it does not keep.
 func TestPreviousResponse(t *testing.T) {
 	s := imitatedServer(t, Imitation{Server: "openai", Model: "gpt-5.1"}, consulting)
 	a := s.consult(t)

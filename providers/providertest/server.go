@@ -158,7 +158,7 @@ func (s *Server) Hold() *scripted.Gate {
 	return s.held
 }
 
-// Release lets all held calls go on.
+// Release lets all held calls continue.
 func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -187,7 +187,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// A31: nobody is asked about a call that cannot run.
+// A31: no person is asked about a call that cannot run.
 func TestMisfitBeforeApproval(t *testing.T) {
 	f := newTool(nil)
 	asked := f.ApproveIf(func(order) bool { t.Error("the function sees what does not fit"); return true })

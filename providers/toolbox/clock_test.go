@@ -50,7 +50,7 @@ func TestByName(t *testing.T) {
 		}
 	}
 	if _, ok := ByName("abacus"); ok {
-		t.Error("there is a tool that nobody made")
+		t.Error("abacus: found a tool, want none")
 	}
 	echo, _ := ByName("echo")
 	if got, err := echo.Call(context.Background(), json.RawMessage(`{"text":"hé"}`)); got != "hé" || err != nil {

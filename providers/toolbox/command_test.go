@@ -35,7 +35,7 @@ func TestCommandConfig(t *testing.T) {
 		{"negative timeout", func(c *CommandConfig) { c.Timeout = -1 }, "tool t: timeout: -1ns is negative"},
 		{"negative output", func(c *CommandConfig) { c.MaxOutput = -1 }, "tool t: max output: -1 is negative"},
 		{"unknown approval", func(c *CommandConfig) { c.Approval = "often" }, `tool t: approval "often": write always or asked`},
-		{"asked, and nobody to ask", func(c *CommandConfig) { c.Approval = tool.Asked }, "tool t: approval asked: there is no ApproveIf"},
+		{"asked, without a predicate", func(c *CommandConfig) { c.Approval = tool.Asked }, "tool t: approval asked: there is no ApproveIf"},
 		{"a predicate for nothing", func(c *CommandConfig) { c.ApproveIf = approve }, "tool t: ApproveIf: it is only asked of"},
 		{"a predicate beside always", func(c *CommandConfig) { c.Approval, c.ApproveIf = tool.Always, approve }, "tool t: ApproveIf: it is only asked of"},
 		{"repeats of a tool that only reads", func(c *CommandConfig) { c.OnUnknown, c.ApproveRepeats = tool.ReadOnly, true }, "tool t: approve repeats: only calls of tools with on_unknown rerun and pause"},

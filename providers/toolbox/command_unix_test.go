@@ -219,7 +219,7 @@ func TestCommandRelativeToDir(t *testing.T) {
 	}
 }
 
-// lifeline is a pipe by name: whoever holds its other end is alive. Scripts
+// lifeline is a named pipe: a process that holds its other end is alive. Scripts
 // find its path in $LIFELINE.
 type lifeline struct {
 	t    *testing.T
@@ -261,7 +261,7 @@ func (l *lifeline) pid() int {
 	return pid
 }
 
-// gone waits until nobody holds the other end any more.
+// gone waits until no process holds the other end.
 func (l *lifeline) gone() {
 	if _, err := io.Copy(io.Discard, l.read); err != nil {
 		l.t.Fatal(err)
@@ -300,7 +300,7 @@ func TestCommandStoppedWithItsGroup(t *testing.T) {
 				l.pid()
 				cancel()
 			}
-			got := <-result        // by then, whoever is alive holds the lifeline
+			got := <-result        // by then, every live process holds the lifeline
 			if cause != "cancel" { // it may end before the grandchild begins
 				l.abandon()
 			}
@@ -312,7 +312,7 @@ func TestCommandStoppedWithItsGroup(t *testing.T) {
 	}
 }
 
-// abandon lets the lifeline open if nobody did so.
+// abandon lets the lifeline open if no process opened its other end.
 func (l *lifeline) abandon() {
 	w, err := os.OpenFile(l.path, os.O_RDWR, 0)
 	if err != nil {
@@ -359,8 +359,8 @@ read -r _ <"$LIFELINE.ready"; echo result`)
 	l.gone()
 }
 
-// What stands in a pipe at its deadline is read, also while somebody holds it open and
-// when nobody came to read before; there is no wait for more.
+// What a pipe holds at its deadline is read, also while a process holds it open and
+// when nothing was read before; there is no wait for more.
 func TestDrainPastTheDeadline(t *testing.T) {
 	for _, content := range []string{"", "result\n", strings.Repeat("x", 4<<10)} {
 		readers, writers, err := pipes(1)

@@ -13,7 +13,7 @@ type room struct {
 var below = []string{"actors/...", "eventlog/...", "providers/...", "projections/...", "messages"}
 
 var rooms = []room{
-	{"messages", []string{"messages/cron", "messages/internal/codec"}, "if it can act, it is not a word: the words know nobody"},
+	{"messages", []string{"messages/cron", "messages/internal/codec"}, "if it can act, it is not a word: the words know no other package"},
 	{"messages/cron", nil, "a calendar, and nothing of agents"},
 	{"messages/internal/codec", nil, "bytes, and nothing of agents"},
 

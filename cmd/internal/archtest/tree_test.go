@@ -105,7 +105,7 @@ func (f file) example() bool {
 	return f.test && strings.HasPrefix(f.name[strings.LastIndex(f.name, "/")+1:], "example")
 }
 
-// calls says whether the file mentions name, such as time.Sleep, in its code.
+// calls reports whether the file mentions name, such as time.Sleep, in its code.
 func (f file) calls(name string) bool {
 	pkg, fn, _ := strings.Cut(name, ".")
 	found := false
@@ -119,7 +119,7 @@ func (f file) calls(name string) bool {
 	return found
 }
 
-// fits says whether a pattern speaks for a package.
+// fits reports whether a pattern speaks for a package.
 func fits(pattern, pkg string) bool {
 	if below, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return pkg == below || strings.HasPrefix(pkg, below+"/")
@@ -155,13 +155,13 @@ func ours(path string) (string, bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// of says whether an import belongs to a module, in any major version, or to a
+// of reports whether an import belongs to a module, in any major version, or to a
 // standard package or one below it.
 func of(path, module string) bool {
 	return path == module || strings.HasPrefix(path, module+"/")
 }
 
-// standard says whether an import is of the standard library.
+// standard reports whether an import is of the standard library.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")

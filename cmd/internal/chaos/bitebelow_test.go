@@ -92,7 +92,7 @@ func TestProofBitesBelow(t *testing.T) {
 		"another payload": {rewrite(child, 5, `{"turn":"t2","call":"y","blob":{"sha256":"00","size":1}}`),
 			"not byte for byte what the program said"},
 		"deleted unasked": {func(e *evidence) { e.logs[child] = []client.Event{{N: 7, Type: "agent.deleted"}} }, "nobody asked for that"},
-		"made anew": {func(e *evidence) {
+		"made again": {func(e *evidence) {
 			e.logs[child] = append([]client.Event{{N: 7, Type: "agent.deleted"}}, e.logs[child]...)
 		}, "input.accepted of an agent that was deleted"},
 		"too early":          {func(e *evidence) { e.sent["p-1"].Delay = time.Minute }, "came before"},

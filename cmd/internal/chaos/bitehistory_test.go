@@ -38,7 +38,7 @@ func TestHistoryBites(t *testing.T) {
 		"the other way round":   {[]porcupine.Operation{put("x", 0, 1), put("y", 2, 3), get(" y  x ", 4, 5)}, false},
 		"a read of the past":    {[]porcupine.Operation{put("x", 0, 9), get(" x ", 1, 2), get("", 3, 4)}, false},
 		"two orders":            {[]porcupine.Operation{put("x", 0, 9), put("y", 0, 9), get(" x  y ", 1, 2), get(" y  x ", 3, 4)}, false},
-		"what nobody has given": {[]porcupine.Operation{get(" x ", 0, 1)}, false},
+		"what no one has given": {[]porcupine.Operation{get(" x ", 0, 1)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if ok := porcupine.CheckOperations(listModel, c.ops); ok != c.ok {

@@ -71,7 +71,7 @@ type book struct {
 // decided is a decision of the person that was acknowledged.
 type decided struct {
 	callOf
-	// told is the type of the event that tells of it, which comes after the one
+	// told is the type of the event that records it, which comes after the one
 	// that the person was asked by.
 	told  string
 	after messages.EventNumber
@@ -87,12 +87,12 @@ type callOf struct {
 type waitingCall struct {
 	callOf
 	client.Event
-	// wait is the call below, where the event tells of one: callOf is then the
+	// wait is the call below, where the event names one: callOf is then the
 	// call of the root that it is for.
 	wait *messages.Wait
 }
 
-// doubtful says that nobody knows what became of the call.
+// doubtful reports whether the outcome of the call is unknown.
 func (c waitingCall) doubtful() bool {
 	return c.Type == "tool.unknown" || c.wait != nil && c.wait.Kind == messages.WaitUnknown
 }
@@ -114,7 +114,7 @@ func (w *world) see(agent string, e client.Event) {
 
 const shownTwice = "an event was shown twice, and differently"
 
-// sameEvent says whether two readings are of one event.
+// sameEvent reports whether two readings are of one event.
 func sameEvent(a, b client.Event) bool {
 	return a.Type == b.Type && a.Frame == b.Frame && string(a.Data) == string(b.Data)
 }

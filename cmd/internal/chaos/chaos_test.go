@@ -148,7 +148,7 @@ func (w *single) close() {
 	if l := w.life; l != nil {
 		l.kill()
 	}
-	w.gate.close() // tools that are held there go on
+	w.gate.close() // tools that are held there continue
 	for _, l := range w.lives {
 		<-l.quiet
 	}

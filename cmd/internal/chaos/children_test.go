@@ -75,7 +75,7 @@ func (e *evidence) fetch(ctx context.Context, c *client.Client) error {
 	})
 }
 
-// task is a call that is another agent's task, as its own log tells of it.
+// task is a call that is another agent's task, as its own log records it.
 type task struct {
 	spawned  client.Event
 	ends     []client.Event
@@ -83,7 +83,7 @@ type task struct {
 	answered bool
 }
 
-// tasks reads what a log tells of its children, by the ids of their inputs.
+// tasks reads what a log records of its children, by the ids of their inputs.
 func tasks(log []client.Event) map[string]*task {
 	byInput, byCall := make(map[string]*task), make(map[string]*task)
 	for _, ev := range log {
@@ -139,7 +139,7 @@ func (e *evidence) removed(agent string) bool {
 }
 
 // removedForGood holds that only the tombstone of such an agent is left: no task
-// makes it anew.
+// makes it again.
 func (t *trial) removedForGood() {
 	asked := false
 	for _, s := range t.sent {

@@ -29,10 +29,10 @@
 // minutes in which the log refused no write of a node that was no owner any more.
 //
 // Pauses have upper bounds, by the times in the log: ten times the second in which agents
-// go on elsewhere, for an agent that has work and waits for no one outside, and for all agents
+// continue elsewhere, for an agent that has work and waits for no one outside, and for all agents
 // together. The time is added in which the test itself kept the servers away, held a tool
 // or, in TestChaos, had no node, and once, where a pause meets such a fault, the largest of
-// these: ten times the second in which agents go on after the servers are back, with three
+// these: ten times the second in which agents continue after the servers are back, with three
 // servers also ten times an election, or ten times the three seconds after which a node that
 // hangs is given up. A run in which the test's own process stood still for a second is not
 // judged by this.

@@ -49,7 +49,7 @@ func (w *world) insist(do func(*endpoint) error) (number int, err error) {
 	}
 }
 
-// try does something once and says whether that was enough. If it was not, it takes
+// try does something once and reports whether that was enough. If it was not, it takes
 // a moment.
 func (d *endpoint) try(do func(*endpoint) error) (done bool, err error) {
 	defer d.close()

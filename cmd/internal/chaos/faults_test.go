@@ -164,7 +164,7 @@ func (c *cluster) arm(t trigger) {
 	c.mu.Unlock()
 }
 
-// release lets those go on who are held.
+// release lets what is held continue.
 func (c *cluster) release() {
 	c.mu.Lock()
 	s := c.armed
@@ -184,11 +184,11 @@ func closeOnce(done chan struct{}) {
 	}
 }
 
-// gap is how long the cluster is left alone after a fault: what was stale has gone
-// on by then, and a person may look.
+// gap is how long the cluster is left alone after a fault: what was stale has
+// continued by then, and a person may look.
 const gap = 2500 * time.Millisecond
 
-// round does some faults at once, undoes them, and sees that work goes on.
+// round does some faults at once, undoes them, and sees that work continues.
 func (c *cluster) round(some ...fault) {
 	t := triggers[1+c.random.IntN(len(triggers)-1)]
 	drains := slices.ContainsFunc(some, func(f fault) bool { return f.drains })
@@ -252,5 +252,5 @@ func (c *cluster) progress() {
 			return
 		}
 	}
-	c.t.Fatalf("seed %d: nothing goes on %d s after a fault: %s\n%s\n%s", *seed, patience, c.book, c.book.unended(), c.tail())
+	c.t.Fatalf("seed %d: no progress %d s after a fault: %s\n%s\n%s", *seed, patience, c.book, c.book.unended(), c.tail())
 }

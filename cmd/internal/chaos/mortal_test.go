@@ -20,7 +20,7 @@ import (
 )
 
 // mortals is how many agents are deleted again and again, each followed by one
-// that begins anew under its address and is sent inputs under the same ids.
+// that begins afresh under its address and is sent inputs under the same ids.
 const mortals = 2
 
 // mortal gives such an agent its lives. What it says in a life is marked with

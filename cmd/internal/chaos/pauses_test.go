@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster/clustertest"
 )
 
-// What is promised: that a node's agents go on elsewhere, by when a node is given up that
+// What is promised: that a node's agents continue elsewhere, by when a node is given up that
 // hangs (docs/scale.md), and an election of the NATS servers at its longest
 // (docs/decisions/0014-nats.md). A run holds ten times that.
 const (
@@ -24,7 +24,7 @@ const (
 )
 
 // pause is a time in which the log has nothing of an agent that had work and waited for
-// nobody, or nothing of any agent.
+// no one, or nothing of any agent.
 type pause struct {
 	agent    string // empty: of any
 	from, to time.Time
@@ -57,7 +57,7 @@ func (o outage) within(p pause) time.Duration {
 }
 
 // allowed is how long a pause may be at most: ten times a failover, what outages took of it,
-// and once, for the worst of these, ten times what it takes to go on after it.
+// and once, for the worst of these, ten times what it takes to continue after it.
 func (p pause) allowed(outages []outage, elections bool) time.Duration {
 	limit, after := tenfold*failover, time.Duration(0)
 	for _, o := range outages {

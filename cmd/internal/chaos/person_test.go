@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// decide is a person: told of a call that waits for them, they say what is to
-// become of it. What a decision meets that is refused is over: the turn ended. One
-// person approves, and another looks up what nobody knows of.
+// decide is a person who decides on the calls that wait for them. A decision that is
+// refused came too late: the turn has ended. One person approves, and another looks up
+// unknown outcomes.
 func (w *world) decide(doubts bool) {
 	stream := uint64(1 << 32)
 	if doubts {
@@ -54,7 +54,7 @@ func (w *world) decide(doubts bool) {
 // errBusy is a refusal that ends by itself.
 var errBusy = errors.New("as many tools run as may at once")
 
-// patient gives a decision to an agent. insist takes busy for good, which it is
+// patient gives a decision to an agent. insist takes busy as final, which it is
 // for an input that is not to wait; a call that may not run again yet may soon,
 // so here it is an error to try again after.
 func patient(d *endpoint, agent string, c messages.Command) error {
@@ -66,8 +66,8 @@ func patient(d *endpoint, agent string, c messages.Command) error {
 	return err
 }
 
-// fresh says that a call below still waits for what nobody has decided: a list
-// of what waits may be old, and tells of the same more than once.
+// fresh reports whether a call below still waits for a decision: a list of what waits
+// may be old, and names the same wait more than once.
 func (w *world) fresh(wait messages.Wait, settled map[string]bool) bool {
 	var newest client.Event
 	_, err := w.insist(func(d *endpoint) error {
@@ -94,7 +94,7 @@ func (w *world) fresh(wait messages.Wait, settled map[string]bool) bool {
 	return true
 }
 
-// verdict is what the person says of a call, and the event that will tell of it.
+// verdict is the person's decision on a call, and the event that will record it.
 func (w *world) verdict(c waitingCall, r *rand.Rand) (messages.Command, string, error) {
 	id := fmt.Sprintf("person-%s-%d", c.callOf.Call, c.N)
 	if c.Type == "tool.unknown" {

@@ -512,7 +512,7 @@ func (t *trial) start(c *call, ev client.Event) {
 	c.key, c.onUnknown, c.attempts = f.Key, f.OnUnknown, f.Attempt
 }
 
-// doubtful holds that a person is asked only about what nobody else can tell.
+// doubtful holds that a person is asked only about outcomes that cannot be found out otherwise.
 func (t *trial) doubtful(c *call, ev client.Event) {
 	if c == nil || c.onUnknown != messages.Pause && (c.onUnknown != messages.Reconcile || !unsure(c.key)) {
 		t.wrong(t.about(string(field(ev).Call)), "the outcome of call %s need not be unknown", field(ev).Call)

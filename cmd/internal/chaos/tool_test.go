@@ -218,7 +218,7 @@ func unsure(key string) bool {
 	return h.Sum32()%5 == 0
 }
 
-// locked reads the ledger while nobody else changes it under the lock.
+// locked reads the ledger under its lock: no other process changes it meanwhile.
 func locked(ledger string, do func(lines []byte) error) error {
 	f, err := os.OpenFile(ledger+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -264,7 +264,7 @@ func attendance(ledger, key string, how int) (*os.File, error) {
 }
 
 // tell says where the tool is and waits until the gate has taken note. If the
-// gate is gone the run is over, and nobody cares.
+// gate is gone the run is over, and it does not matter.
 func tell(gate, where string) {
 	c, err := net.Dial("tcp", gate)
 	if err != nil {

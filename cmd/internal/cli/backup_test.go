@@ -115,7 +115,7 @@ agents:
 `
 
 // TestBackupUnderLoad rehearses the loss of a machine: a backup is taken while
-// inputs flow, the node is killed, its folder is gone, and another goes on.
+// inputs flow, the node is killed, its folder is gone, and another continues.
 func TestBackupUnderLoad(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", loadedConfig)
@@ -241,7 +241,7 @@ func TestBackupKilled(t *testing.T) {
 }
 
 // TestRestoreToServer restores to a NATS server of its own, is killed in the
-// middle, and begins anew.
+// middle, and begins again.
 func TestRestoreToServer(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", small)
@@ -299,7 +299,7 @@ func (w *world) killed(half func() bool, undo func() error, args ...string) {
 	w.t.Fatalf("%v was always through before it was killed", args)
 }
 
-// there says whether a file that matches is there.
+// there reports whether a file that matches exists.
 func (w *world) there(pattern string) func() bool {
 	return func() bool {
 		found, _ := filepath.Glob(filepath.Join(w.dir, pattern))

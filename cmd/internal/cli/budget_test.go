@@ -106,7 +106,7 @@ func fileGates(t *testing.T, w *world) { // A40 A50
 	w.run("ask", "careful/small", "Use pay with amount 7").exits(0, `"key":"default/careful/small/`)
 	w.run("ask", "careful/big", "Use pay with amount 700").exits(3, `pay({"amount":700})`)
 	w.run("send", "hasty/big", "Use pay with amount 700").exits(0)
-	w.await("hasty/big", "turn.completed") // nobody decided
+	w.await("hasty/big", "turn.completed") // without a decision
 	w.run("events", "hasty/big").exits(0, "approval.denied", "by=timeout")
 	w.run("ask", "spare/a", "hello").exits(0)
 	w.run("events", "spare/a").exits(0, "model.switched", "to=demo/demo")

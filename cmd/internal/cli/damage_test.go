@@ -18,7 +18,7 @@ import (
 )
 
 // TestDoctorFindsDamage has what the world can do to a log done to four agents:
-// each is told with its place and left as it is, and a fifth goes on.
+// each is reported with its place and left as it is, and a fifth continues.
 func TestDoctorFindsDamage(t *testing.T) { // A29
 	w := newWorld(t)
 	w.file("reprise.yaml", small)
@@ -65,7 +65,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	for _, key := range []string{"flipped", "gap", "newer"} {
 		before := w.stored(key)
 		verb := []string{"ask", "assistant/" + key, "What is 5 times 3?"}
-		if key == "flipped" { // below its snapshot, from which the agent goes on
+		if key == "flipped" { // below its snapshot, from which the agent continues
 			verb = []string{"replay", "assistant/" + key}
 		}
 		w.run(verb...).exits(1, "damaged at event", "sequence")
@@ -204,8 +204,8 @@ func (w *world) accept(reason string) {
 	}
 }
 
-// publishRaw stores a message on an agent's log subject, as nobody but its
-// owner should.
+// publishRaw stores a message on an agent's log subject, as only its owner
+// should.
 func (w *world) publishRaw(key string, h nats.Header, body []byte) {
 	w.t.Helper()
 	js, err := jetstream.New(connect(w.t, w))

@@ -46,12 +46,12 @@ func TestDelete(t *testing.T) { // A108
 	w.run("ask", "worker/a", "hello", "--id", "first").exits(0)
 	w.run("ls").exits(0, "worker/a", "idle")
 	if r := w.run("history", "worker/a").exits(0); strings.Contains(r.out, "use hold") {
-		t.Errorf("the new life knows of the old one:\n%s", r.out)
+		t.Errorf("the new life has the history of the old one:\n%s", r.out)
 	}
 }
 
-// A tree that is at work is stopped and deleted, and so is one whose kinds nobody
-// defines any more.
+// A tree that is at work is stopped and deleted, and so is one whose kinds are
+// no longer defined.
 func TestDeleteTreeAtWork(t *testing.T) { // A108
 	w := holder(t)
 	agents := strings.Replace(holding, "agents:\n", "agents:\n  boss: {model: demo/demo, tools: [worker]}\n", 1)
@@ -110,7 +110,7 @@ func TestEncryption(t *testing.T) {
 	w.run("backup", "store.tar").exits(0)
 	n.end(syscall.SIGTERM)
 
-	// A copy has no keys: it says so, and no node goes on beside it without them.
+	// A copy has no keys: it says so, and no node starts on it without them.
 	w.run("restore", "store.tar", "--data", "again", "--no-check").exits(0, "KV_reprise_keys", "wrapping key")
 	for _, args := range [][]string{nil, {"--key-file", "other"}} {
 		w.file("reprise.yaml", small)

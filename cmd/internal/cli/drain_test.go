@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// drain runs drain, anew while the node that it names is not listed: that of a slow
+// drain runs drain, again while the node that it names is not listed: that of a slow
 // machine may have missed a heartbeat.
 func (w *world) drain(args ...string) result {
 	w.t.Helper()

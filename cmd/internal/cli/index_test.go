@@ -60,7 +60,7 @@ func TestIndex(t *testing.T) { // A52, A80, A87
 		}
 	}
 	if _, calls := sums("--model", "demo"); !slices.Equal(calls, []float64{0}) {
-		t.Errorf("usage of a model that nobody asked: %v", calls)
+		t.Errorf("usage of a model that was never asked: %v", calls)
 	}
 	w.run("usage", "--by", "agent", "--kind", "clerk", "--since", "24h").exits(0, "clerk/a", "clerk/b", "total")
 	w.run("ls", "--since", "1h", "--limit", "1").exits(0, "clerk/a")

@@ -79,12 +79,12 @@ func TestFolderAndPort(t *testing.T) {
 }
 
 // TestUsualPort holds that dev finds a port if the usual one is taken: by this
-// test, or by whoever had it before.
+// test, or by another process before.
 func TestUsualPort(t *testing.T) {
 	w := newWorld(t)
 	const usual = ":4222," // not the beginning of another port
 	var node *proc
-	for taken := false; !taken; { // whoever has it, if not this test, may let it go before the node asks for it
+	for taken := false; !taken; { // another process that has it may let it go before the node asks for it
 		l, err := net.Listen("tcp", "127.0.0.1:4222")
 		if err == nil {
 			defer func() { _ = l.Close() }()

@@ -55,7 +55,7 @@ func TestJudgeNodes(t *testing.T) {
 	}
 }
 
-// A partition that has an owner again when it is looked at again is not told of.
+// A partition that has an owner again when it is looked at again is not reported.
 func TestOwnerless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0

@@ -125,7 +125,7 @@ func TestHTTPAddressTaken(t *testing.T) {
 	w.run("serve", "--listen", "127.0.0.1:0", "--http", l.Addr().String()).exits(1, l.Addr().String(), "in use")
 	w.run("serve", "--listen", "127.0.0.1:0", "--http", "8080").exits(2, "host:port")
 	var node *proc
-	for taken := false; !taken; { // whoever has it, if not this test, may let it go before the node asks for it
+	for taken := false; !taken; { // another process that has it may let it go before the node asks for it
 		usual, err := net.Listen("tcp", "127.0.0.1:8080")
 		if err == nil {
 			defer func() { _ = usual.Close() }()
@@ -153,7 +153,7 @@ func TestLogOfANode(t *testing.T) {
 	if err := nc.Publish("reprise.ctl.default.assistant.x", []byte(`{"type":"nonsense"}`)); err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(node.errs.String(), `"assistant/x"`) || w.run("dlq", "ls", "-o", "json").exits(0).out == "" { // until it is told of and is one
+	for !strings.Contains(node.errs.String(), `"assistant/x"`) || w.run("dlq", "ls", "-o", "json").exits(0).out == "" { // until it is logged, and is one
 		if t.Context().Err() != nil {
 			t.Fatal("no dead letter came")
 		}

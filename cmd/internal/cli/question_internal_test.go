@@ -42,7 +42,7 @@ func fact(kind, data string) heard {
 	return heard{ev: client.Event{Type: kind, Turn: "t1", Data: []byte(data)}}
 }
 
-// That the turn goes on because of another call is no sign that an answer has had
+// That the turn continues because of another call does not show that an answer has had
 // its effect.
 func TestAnswerIsAwaited(t *testing.T) { // A43
 	a, stream := asking(t, "c2")
@@ -94,14 +94,14 @@ func TestDecidedIsNotAskedAgain(t *testing.T) { // A43
 	}
 }
 
-// A decision that had no effect at an agent below is told of, one that had is not.
+// A decision that had no effect at an agent below is reported, one that had is not.
 func TestToldOfNoEffectBelow(t *testing.T) { // A45
 	a, _ := asking(t)
 	var told strings.Builder
 	a.app.err = &told
 	a.learn(fact("child.settled", `{"agent":"default/leaf/l","waits":"c1","n":7}`).ev)
 	if told.Len() > 0 {
-		t.Errorf("told of what had its effect: %s", told.String())
+		t.Errorf("reported what had its effect: %s", told.String())
 	}
 	a.learn(fact("child.settled", `{"agent":"default/leaf/l","waits":"c2","refused":"conflict","message":"it was denied before"}`).ev)
 	if want := "a decision about call c2 of leaf/l had no effect: it was denied before"; !strings.Contains(told.String(), want) {

@@ -16,7 +16,7 @@ func TestIdleLimit(t *testing.T) {
 		for range 5 {
 			<-time.After(900 * time.Millisecond) // on the clock of synctest
 			p.hold()
-			<-time.After(time.Minute) // whoever reads is slow
+			<-time.After(time.Minute) // the reader is slow
 			p.wait()
 		}
 		if p.Err() != nil {

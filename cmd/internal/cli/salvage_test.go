@@ -125,8 +125,8 @@ func TestDoctorSalvage(t *testing.T) { // A29
 	}
 }
 
-// TestSalvagedStore salvages the folder of a node that was killed, and has another node go
-// on with what is restored.
+// TestSalvagedStore salvages the folder of a node that was killed, and has another
+// node continue with what is restored.
 func TestSalvagedStore(t *testing.T) { // A29
 	w := newWorld(t)
 	w.file("reprise.yaml", paying)

@@ -112,7 +112,7 @@ func talkSend(t *testing.T, w *world) {
 func talkChat(t *testing.T, w *world) {
 	r := w.feed("What is 17 times 3?\n\n/state\n/history\n/interrupt\n/help\n/quit\nnever read\n", "chat", "assistant/c").exits(0, "51", "{}", "user", "result", "/interrupt", "nothing to interrupt")
 	if strings.Contains(r.out, "never") {
-		t.Errorf("it went on after /quit: %s", r.out)
+		t.Errorf("it continued after /quit: %s", r.out)
 	}
 	w.feed("/nonsense\nWhat is 6 times 7?", "chat", "assistant/c").exits(1, "no /nonsense", "42")
 }

@@ -116,7 +116,7 @@ func (s *terminal) types(text string) {
 func (s *terminal) exits(code int) {
 	s.t.Helper()
 	s.bound()
-	rest, err := io.ReadAll(s.screen) // its error is how the screen says that nobody is there any more
+	rest, err := io.ReadAll(s.screen) // the screen ends with an error once the program is gone
 	s.said += string(rest)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.t.Errorf("it did not end by itself: %v", s.cmd.Process.Kill())
@@ -127,8 +127,8 @@ func (s *terminal) exits(code int) {
 	}
 }
 
-// agentAsks reads the beginning of a question about a refund, and says whether the agent asks it
-// or the program in its place.
+// agentAsks reads the beginning of a question about a refund, and reports whether the agent
+// asks it or the program in its place.
 func (s *terminal) agentAsks() bool {
 	s.t.Helper()
 	const itself = "the tool refund"
@@ -354,7 +354,7 @@ func TestPersonIsAskedOneByOne(t *testing.T) { // A43
 }
 
 // TestLimitAndApproval has a turn reach its limit while a call waits: a decision
-// alone does not let it go on.
+// alone does not let it continue.
 func TestLimitAndApproval(t *testing.T) { // A17 A40
 	w := holder(t)
 	// The limit is long enough for a slow machine to begin the tool before.

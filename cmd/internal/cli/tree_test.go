@@ -84,7 +84,7 @@ func TestTree(t *testing.T) { // A45
 }
 
 // The whole tree is deleted while a person is asked for its lowest call, from the
-// lowest up; said again after it was cut short it goes on.
+// lowest up; sent again after it was cut short it continues.
 func TestDeleteTree(t *testing.T) { // A108
 	w := newWorld(t)
 	w.file("reprise.yaml", family)

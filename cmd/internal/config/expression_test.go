@@ -204,7 +204,7 @@ func holdBounded(t *testing.T, s string) {
 }
 
 // holdPlain holds that arguments are one object of few values in which every name
-// stands once, whoever reads it.
+// stands once, for every reader.
 func holdPlain(t *testing.T, args string) {
 	var object map[string]any
 	if err := json.Unmarshal([]byte(args), &object); err != nil || object == nil {

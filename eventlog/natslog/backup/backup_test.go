@@ -272,7 +272,7 @@ func TestCutShort(t *testing.T) {
 		t.Errorf("a second restore: %v", err)
 	}
 	if err := two.restore(file, true); err != nil {
-		t.Fatalf("a second restore, from anew: %v", err)
+		t.Fatalf("a second restore, from the start: %v", err)
 	}
 	if got, err := two.open().Head(within(t), logtest.Agent("ada")); err != nil || got != tail {
 		t.Errorf("tail %+v, %v", got, err)
@@ -427,7 +427,7 @@ func TestMoreThanWasSaid(t *testing.T) {
 // Of an agent whose history is purged while it is copied a backup has the older
 // half and not the newer, and one that is deleted after that is without payloads.
 // Of one that is deleted before it has what waited in the queue, and may have been
-// applied. Nobody goes on from there.
+// applied. No restored agent continues from there.
 func TestDeletedMeanwhile(t *testing.T) { // A108
 	t.Parallel()
 	for _, at := range []string{"REPRISE_DLQ", "REPRISE_LOG_0", "REPRISE_LOG_5", ""} { // the copy during which it is deleted; else it was before
@@ -490,7 +490,7 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 			}
 		}
 		if ended {
-			continue // whoever owns it next sees the rest through
+			continue // its next owner completes the removal
 		}
 		if _, err := r.Blob(within(t), a, blob); err == nil || messages.AsError(err).Code != messages.NotFound {
 			t.Errorf("its payload: %v", err)

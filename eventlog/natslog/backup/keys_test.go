@@ -97,7 +97,7 @@ func (s *safe) lose() {
 	s.ok(s.js.DeleteStream(within(s.t), natslog.KeysOf(messages.Subjects{})))
 }
 
-// reads says whether an agent's log can be read.
+// reads returns an error unless an agent's log can be read.
 func (s *safe) reads(a messages.AgentID) error {
 	for _, err := range s.agents.Read(within(s.t), a, eventlog.Range{}) {
 		if err != nil {

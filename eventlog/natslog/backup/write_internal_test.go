@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Where nobody says in time whether a restore is under way, there is no backup.
+// Without an answer in time about a restore under way, there is no backup.
 func TestARestoreIsLookedFor(t *testing.T) {
 	w := embeddedtest.New(t)
 	js, err := jetstream.New(w.Connect())
@@ -22,6 +22,6 @@ func TestARestoreIsLookedFor(t *testing.T) {
 	cancel()
 	var s messages.Subjects
 	if _, err := present(late, js, s); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), natslog.NamesOf(s).Restoring()) {
-		t.Errorf("%v, want that nothing was told of a restore", err)
+		t.Errorf("%v, want that the question about a restore was not answered", err)
 	}
 }

@@ -188,7 +188,7 @@ func TestCuts(t *testing.T) {
 		b.write(path, b.bytes[path][:at])
 		what := fmt.Sprintf("%s cut at %d", filepath.Base(path), at)
 		b.look(what, b.last)
-		if path != b.newest { // of a newest block that ends with a record, nobody can know more
+		if path != b.newest { // a newest block that ends with a record does not show that more was cut
 			b.lookCut(what)
 		} else if f := verify(t, b.dir, "log", blocks.Options{}); len(f.Damage) > 0 {
 			t.Errorf("%s: %v, want it to be torn", what, f.Damage)

@@ -107,7 +107,7 @@ func TestServer(t *testing.T) {
 	agree(t, again.kill(), true)
 }
 
-// agree compares Verify with a server that is started on a folder after it. rebuild tells
+// agree compares Verify with a server that is started on a folder after it. rebuild is
 // whether the server is to read the blocks.
 func agree(t *testing.T, dir string, rebuild bool) {
 	t.Helper()

@@ -15,7 +15,7 @@
 //   - An embedded server whose disk was full is started again, on the same folder
 //     and address, once there is room; if it cannot be, the node ends by itself.
 //   - Close takes nothing new, stops its agents, gives its partitions up and
-//     returns; what was under way goes on at the next start or at the next owner.
+//     returns; what was under way continues at the next start or at the next owner.
 package cluster
 
 import (
@@ -148,7 +148,7 @@ type Config struct {
 	// negative: they all begin at once.
 	RecoverRate int
 	// Logger hears what an operator must know. Nil: slog.Default. Of warnings with
-	// one text it hears a few, then one every ten seconds for as long as it goes on, and
+	// one text it hears a few, then one every ten seconds for as long as they continue, and
 	// while NATS is away none but that; the others come at debug.
 	Logger *slog.Logger
 	// DrainLimit is how long Close may take to give the node's partitions to others
@@ -545,8 +545,8 @@ func (n *Node) fail(why error) {
 }
 
 // Close stops the node. Where there are others it first gives them its partitions,
-// within DrainLimit, and goes on answering meanwhile. Streams that run through it end
-// with an error that says so; their turns go on at the next start or owner. More than
+// within DrainLimit, and keeps answering meanwhile. Streams that run through it end
+// with an error that says so; their turns continue at the next start or owner. More than
 // once does nothing.
 func (n *Node) Close() error {
 	n.leaving.Do(func() {
@@ -567,7 +567,7 @@ func (n *Node) Close() error {
 // must not be cut off, for Config.DrainLimit in each partition at most, and returns when it has none left: it takes none from then on,
 // and its endpoints stay open. Agents whose partition moves pause for a moment; callers
 // and inputs wait for them. With on false it takes part again, and returns at once.
-// When ctx ends first it goes on giving, and the error says how many are left. It is
+// When ctx ends first it keeps giving, and the error says how many are left. It is
 // refused where no other node takes partitions, also when that becomes so meanwhile: the
 // node keeps what it has then, takes what is free, and gives it all away once another
 // takes partitions.

@@ -29,11 +29,11 @@ type timer struct {
 }
 
 // lookAgain is how long a timer may go by the clock of the process, which does
-// not see the one on the wall jump, and how long a woken agent has to tell of
+// not see the one on the wall jump, and how long a woken agent has to report
 // another timer before it is woken again.
 const lookAgain = time.Minute
 
-// note takes notice of a head, and says whether the earliest timer is another
+// note takes notice of a head, and reports whether the earliest timer is another
 // one now.
 func (ts *timers) note(head eventlog.Head) bool {
 	was := ts.first()
@@ -111,7 +111,7 @@ func (ts *timers) wait(now time.Time) time.Duration {
 }
 
 // woken says that an agent has been woken. It is woken again later, unless its
-// heads tell of another timer or of none by then. It reports whether the
+// heads report another timer or none by then. It reports whether the
 // earliest timer is another one now.
 func (ts *timers) woken(a messages.AgentID, now time.Time) bool {
 	was := ts.first()

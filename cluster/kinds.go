@@ -55,14 +55,14 @@ func (k *kinds) look(now time.Time) {
 	}
 }
 
-// elsewhere says whether a member that lives defines the kind.
+// elsewhere reports whether a member that lives defines the kind.
 func (k *kinds) elsewhere(kind string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.list != nil && slices.ContainsFunc(k.list(), func(m ownership.Info) bool { return m.ID != k.self && slices.Contains(m.Kinds, kind) })
 }
 
-// expected says whether a member defines the kind, has defined it until a moment
+// expected reports whether a member defines the kind, has defined it until a moment
 // ago, or may still come and do so.
 func (k *kinds) expected(kind string) bool {
 	now := time.Now()

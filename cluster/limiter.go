@@ -15,7 +15,7 @@ import (
 
 // limiter passes on what a node logs, rate-limited. While NATS is away, which
 // is said by itself, warnings are passed on at debug. Of those with one text a few are
-// passed on, and while it goes on one every ten seconds, which says how many were not;
+// passed on, and while they continue one every ten seconds, which says how many were not;
 // those come at debug, too. Errors are all passed on. Safe for concurrent use.
 type limiter struct {
 	to slog.Handler
@@ -84,7 +84,7 @@ func (c *limiter) Handle(ctx context.Context, r slog.Record) error {
 	return c.to.Handle(ctx, r)
 }
 
-// admit says whether a warning is passed on, and how many alike were not before.
+// admit reports whether a warning is passed on, and how many alike were not before.
 func (f *flood) admit(text string, now time.Time) (pass bool, left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

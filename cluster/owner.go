@@ -94,7 +94,7 @@ func (o *owner) Prepare(ctx context.Context, p messages.Partition) (_ messages.E
 	return max(highest, pulled), nil
 }
 
-// heads reads the partition's heads, and goes on reading them until they are forgotten.
+// heads reads the partition's heads, and keeps reading them until they are forgotten.
 func (o *owner) heads(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
 	w := &o.partitions[p]
 	w.mu.Lock()

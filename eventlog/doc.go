@@ -17,7 +17,7 @@
 //   - Readers may see a frame before the Append that wrote it returns.
 //   - A purge takes history away and nothing else: it leaves the newest frame,
 //     and with it the fence. The first frame of an agent is event 1, or a
-//     tombstone ([Deleted]) behind which numbering goes on.
+//     tombstone ([Deleted]) behind which numbering continues.
 //   - Blobs are kept like frames, for ever and per agent; snapshots are a cache,
 //     of which all may be gone at any time.
 //

@@ -23,7 +23,7 @@ type Store struct {
 type Blobs interface {
 	// PutBlob stores what r holds from where it stands, in chunks, and returns once
 	// all of it is on disk. r may be read twice, first for its hash. Storing a blob
-	// again changes nothing; after an error it goes on with what is missing.
+	// again changes nothing; after an error it continues with what is missing.
 	PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error)
 	// Blob streams a blob. messages.NotFound if it is not stored; a reader whose
 	// last Read does not match the hash or the size gives messages.Damaged in
@@ -43,7 +43,7 @@ type Blobs interface {
 // Skipper is what a reader of a blob may be, too: one that need not read what its
 // user passes over.
 type Skipper interface {
-	// Skip goes on n bytes further. What lies between is not checked, so at the end
+	// Skip moves n bytes further. What lies between is not checked, so at the end
 	// the size is held against the blob's, not the hash of the whole.
 	Skip(n int64) error
 }

@@ -5,7 +5,7 @@
 // # Guarantees
 //
 //   - A provider never stores, logs or shows a key; errors carry none.
-//   - A failed call is an [Error] that says whether trying again can help.
+//   - A failed call is an [Error] that reports whether trying again can help.
 //   - Providers do not retry: each attempt is a fact of the agent that makes it.
 package providers
 

@@ -52,7 +52,7 @@ type blobReading struct {
 	failed error // of to
 }
 
-// page asks for the next page and says whether there is another one behind it.
+// page asks for the next page and reports whether there is another one behind it.
 func (r *blobReading) page(ctx context.Context, c *Client, a messages.AgentID) (more bool, err error) {
 	body, err := json.Marshal(messages.Query{View: "blob", Blob: r.blob, From: messages.EventNumber(r.offset)})
 	if err != nil {

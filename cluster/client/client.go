@@ -6,7 +6,7 @@
 //   - Every command carries an id, made here if the caller gives none, so that
 //     trying again inside the caller's deadline has no second effect.
 //   - An error is a *messages.Error where the agent or its node refused; its
-//     Temporary method says whether trying again can help.
+//     Temporary method reports whether trying again can help.
 //   - A Client is safe for concurrent use. On the connection it keeps one subscription,
 //     for the answers to all its requests: make one Client for each connection.
 //   - A reader that pauses delays no other. What waits for it is bounded; what is dropped
@@ -62,7 +62,7 @@ func (c *Client) named(h nats.Header) nats.Header {
 const (
 	// firstSilence is how long an endpoint may take to say that it has a request before
 	// another one is given it too. It says so within a third of a second, unless its node
-	// is frozen: the server goes on giving requests to one for minutes.
+	// is frozen: the server keeps giving requests to one for minutes.
 	firstSilence = 1500 * time.Millisecond
 	// aliveSilence is how long an endpoint may be silent that has said it is there: it says
 	// so every two seconds.

@@ -123,10 +123,10 @@ func (e lostError) Error() string { return e.refused.Error() }
 // Unwrap is the refusal that callers are told.
 func (e lostError) Unwrap() error { return e.refused }
 
-// isLost says whether to ask again can bring an answer that was lost.
+// isLost reports whether asking again can bring an answer that was lost.
 func isLost(err error) bool { return errors.As(err, new(lostError)) }
 
-// isSilence says whether an answer may still come.
+// isSilence reports whether an answer may still come.
 func isSilence(err error) bool {
 	var l lostError
 	return errors.As(err, &l) && l.silent

@@ -16,7 +16,7 @@ import (
 
 // Query asks for a view of an agent and yields its JSON lines as the node wrote them, page by
 // page. Methods such as [Client.History] yield them decoded.
-// With q.Follow it goes on until ctx ends or the loop is left: if the agent's
+// With q.Follow it continues until ctx ends or the loop is left: if the agent's
 // owner goes away it asks again, from the event after the last, and gives up
 // when there was no answer for half a minute.
 func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter.Seq2[json.RawMessage, error] {
@@ -25,13 +25,13 @@ func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter
 }
 
 // QueryTenant asks for a view of a tenant on the terms of Query: agents, approvals, usage, effects
-// or dlq. An answer that does not tell of all that was stored says to each of
-// lacks what it lacks, for each page of which partitions are uncovered.
+// or dlq. An answer that lacks some of what was stored says to each of lacks
+// what it lacks, for each page of which partitions are uncovered.
 func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), lacks)
 }
 
-// Lacks is what a view of a tenant does not tell of.
+// Lacks is what a view of a tenant does not show.
 type Lacks struct {
 	// Unreadable is how many frames of the tenant's agents could not be read.
 	Unreadable uint64
@@ -72,12 +72,12 @@ type reading struct {
 	try  trying
 }
 
-// holds says whether the lines of a page are held until it is whole. Those that tell
-// what happens now are not: one that is followed goes on behind its last event, and an
+// holds reports whether the lines of a page are held until it is whole. Those of
+// what happens now are not: a view that is followed continues behind its last event, and an
 // examination of the store is not begun again.
 func (r *reading) holds() bool { return !r.Follow && r.View != "doctor" }
 
-// page asks for a page, again if it was lost, and says whether there is another one.
+// page asks for a page, again if it was lost, and reports whether there is another one.
 func (r *reading) page(ctx context.Context) (more bool, err error) {
 	if r.most > 0 {
 		r.Limit = r.most - r.lines
@@ -106,7 +106,7 @@ func (r *reading) page(ctx context.Context) (more bool, err error) {
 	return !r.left && next.more() && (r.most == 0 || r.lines < r.most), nil
 }
 
-// line takes a line and says whether more are wanted.
+// line takes a line and reports whether more are wanted.
 func (r *reading) line(line json.RawMessage) (more bool) {
 	if r.holds() {
 		r.held = append(r.held, line)
@@ -120,7 +120,7 @@ func (r *reading) line(line json.RawMessage) (more bool) {
 	return !r.left
 }
 
-// give yields the lines that were held, and says whether more are wanted.
+// give yields the lines that were held, and reports whether more are wanted.
 func (r *reading) give() (more bool) {
 	for _, line := range r.held {
 		r.lines++
@@ -189,10 +189,10 @@ func (c *Client) page(ctx context.Context, to call, line func(json.RawMessage) b
 	return placeOf(end.Header)
 }
 
-// joiner makes lines of messages: a large line goes on in the next one.
+// joiner makes lines of messages: a large line continues in the next one.
 type joiner struct{ begun []byte }
 
-// add gives each line that ends in data, and says whether more are wanted.
+// add gives each line that ends in data, and reports whether more are wanted.
 func (j *joiner) add(data []byte, line func(json.RawMessage) bool) (more bool) {
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')

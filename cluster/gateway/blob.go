@@ -209,7 +209,7 @@ func pieces(r io.Reader, each func([]byte) bool) error {
 	}
 }
 
-// stored says whether a blob is there, and why not.
+// stored returns why a blob is not there, or nil.
 func (g *Gateway) stored(a messages.AgentID, b messages.Blob) error {
 	r, err := g.open(g.ctx, a, b)
 	if err != nil {

@@ -57,8 +57,8 @@ func (g *Gateway) queryStore(msg *nats.Msg) {
 	})
 }
 
-// examineStore examines one shard for each page, so that nothing goes on for
-// long for a reader that has gone; before the first it looks at what the store
+// examineStore examines one shard for each page, so that work does not continue
+// for long for a reader that has gone; before the first it looks at what the store
 // stands on. Two who ask take turns.
 func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	if g.Doctor == nil {

@@ -264,7 +264,7 @@ func (g *Gateway) why(err error) *messages.Error {
 	return messages.AsError(err)
 }
 
-// answerable says whether a request has a reply subject that may be answered.
+// answerable reports whether a request has a reply subject that may be answered.
 func (g *Gateway) answerable(r *nats.Msg) bool {
 	err := g.Subjects.AllowReply(g.Subjects.TenantAt(r.Subject), r.Reply)
 	if r.Reply == "" {

@@ -39,7 +39,7 @@ type HTTPConfig struct {
 	Logger  *slog.Logger
 }
 
-// HTTP is a node's HTTP address. It tells whether the process lives (/healthz),
+// HTTP is a node's HTTP address. It reports whether the process lives (/healthz),
 // whether the node is ready (/readyz: 200, or 503 with the reasons) and what it
 // counts (/metrics), to everyone who asks, and takes nothing. A Host header that
 // names another host is refused with status 421, but not on the first two; see

@@ -105,7 +105,7 @@ var (
 // mostWhere is the most paths that a query may name: a statement has its limits.
 const mostWhere = 100
 
-// fits says whether a view takes the filters of q, and their values.
+// fits returns an error unless a view takes the filters of q, and their values.
 func fits(q messages.Query, takes map[string][]string) error {
 	names, known := takes[q.View]
 	if !known {

@@ -97,8 +97,8 @@ func mostLines(limit int) int {
 	return limit
 }
 
-// after adds a row that the next page would be asked for by cursor to come
-// behind, and says whether the page has room for more.
+// after adds a row and reports whether the page has room for more; with cursor, the next
+// page is asked for from behind the row.
 func (p *page) after(cursor string, v any) (more bool) {
 	if cursor != "" && (p.lines >= p.most() || p.sent >= pageSize) {
 		p.more = true

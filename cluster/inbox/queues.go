@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// queues give each agent its messages one by one while others go on. How many
+// queues give each agent its messages one by one while others continue. How many
 // they hold is bounded by ackPending, what their bodies take by keptBytes: of
 // those beyond it only the place in the stream is kept, and they are read again
 // when their turn comes. A queue that waits takes no goroutine.

@@ -29,7 +29,7 @@ type bucket struct {
 }
 
 // open finds or makes the buckets, renews this node's key and reads both buckets. ctx bounds
-// that; the watch goes on until run ends.
+// that; the watch continues until run ends.
 func (o *Ownership) open(ctx, run context.Context) (w *watch, err error) {
 	run, end := context.WithCancel(run)
 	bound := context.AfterFunc(ctx, end)

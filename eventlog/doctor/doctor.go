@@ -52,7 +52,7 @@ type Counts struct {
 	Foreign  int `json:"foreign"`
 	Problems int `json:"problems"` // that are there still
 	Repaired int `json:"repaired"`
-	// Untold are problems beyond the most that are told of one shard.
+	// Untold are problems beyond the most that are reported of one shard.
 	Untold int `json:"untold,omitempty"`
 }
 
@@ -135,7 +135,7 @@ func New(cfg Config) *Doctor {
 // Shards is how many shards there are to examine.
 func (d *Doctor) Shards() int { return d.cfg.Log.Shards() }
 
-// mostTold bounds what is told of one shard.
+// mostTold bounds what is reported of one shard.
 const mostTold = 1000
 
 // visit is one examination.

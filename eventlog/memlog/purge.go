@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// is says whether the message is the frame that t is the tail behind.
+// is reports whether the message is the frame that t is the tail behind.
 func (m *stored) is(t eventlog.Position) bool {
 	return m.head.Seq == t.Seq && !m.head.Foreign && m.head.ID == t.Frame && m.head.Last == t.Last && m.head.Epoch == t.Epoch && messages.DigestOf(m.bytes) == t.Digest
 }

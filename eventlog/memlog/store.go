@@ -128,7 +128,7 @@ func (l *Log) LastBlob(ctx context.Context, a messages.AgentID) (uint64, error) 
 	return l.beside, nil
 }
 
-// Tamper replaces the bytes of a stored blob, for tests of damage. It says
+// Tamper replaces the bytes of a stored blob, for tests of damage. It reports
 // whether there was one.
 func (l *Log) Tamper(a messages.AgentID, hash messages.Digest, change func([]byte) []byte) bool {
 	l.mu.Lock()
@@ -191,7 +191,7 @@ func (l *Log) LastSnapshot(ctx context.Context, a messages.AgentID) (uint64, err
 	return l.LastBlob(ctx, a)
 }
 
-// usable says whether the call may go on, and the names stand in a subject.
+// usable returns an error unless the call may continue and the names fit a subject.
 func usable[N ~string](ctx context.Context, a messages.AgentID, names ...N) error {
 	if err := ctx.Err(); err != nil {
 		return err

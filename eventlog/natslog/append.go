@@ -16,7 +16,7 @@ import (
 //
 // A conflict is decided by what the leader holds. If the newest frame is the
 // one expected and only foreign messages or a renumbering moved the fence, the
-// append goes on behind the new fence.
+// append continues behind the new fence.
 func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, error) {
 	if err := l.admit(ctx, e); err != nil {
 		return eventlog.Position{}, err

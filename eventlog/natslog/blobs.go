@@ -24,7 +24,7 @@ import (
 
 // PutBlob stores what r holds; see eventlog.Blobs. A few chunks are in memory at
 // any time. A chunk whose answer is lost is tried again for some seconds; after
-// an error the whole may be stored again, which goes on with what is missing.
+// an error the whole may be stored again, which continues with what is missing.
 func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
 	if err := a.Validate(); err != nil {
 		return messages.Blob{}, err
@@ -74,7 +74,7 @@ func (l *Log) blob(a messages.AgentID, b messages.Blob) parcel {
 	return parcel{stream: l.names.Blobs(a.Partition()), subject: l.subjects.Blobs(a) + "." + string(b.SHA256), digest: b.SHA256, size: b.Size}
 }
 
-// whole says whether all of the parcel is stored. Its last chunk is stored after
+// whole reports whether all of the parcel is stored. Its last chunk is stored after
 // all others. The leader is asked: a server that is behind may still have what was
 // removed.
 func (c *conn) whole(ctx context.Context, p parcel) (bool, error) {

@@ -73,7 +73,7 @@ func parseParcel(stream, subject string, m *stored) (parcel, error) {
 	return p, nil
 }
 
-// check says whether m is the chunk of the parcel.
+// check returns an error unless m is the chunk of the parcel.
 func (p parcel) check(chunk int, m *stored) error {
 	if m == nil {
 		return &chunkError{p, chunk, "is missing"}

@@ -17,7 +17,7 @@ import (
 )
 
 // Follow yields heads; see eventlog.Feed. It outlives lost connections and
-// consumers and goes on where it was, leaving none out. Its error is ctx's, or
+// consumers and continues where it was, leaving none out. Its error is ctx's, or
 // that the connection was closed.
 //
 // The past is fetched first. New heads are taken twice a second: those of frames that this Log

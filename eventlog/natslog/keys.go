@@ -81,7 +81,7 @@ func (l *Log) MarkEncrypted(ctx context.Context) error {
 	return nil
 }
 
-// MarkedEncrypted says whether frames may be encrypted, wherever their keys are.
+// MarkedEncrypted reports whether frames may be encrypted, wherever their keys are.
 func (l *Log) MarkedEncrypted(ctx context.Context) (bool, error) {
 	cfg, err := l.definitions(ctx)
 	return EncryptedBy(cfg), err
@@ -125,7 +125,7 @@ func (l *Log) EncryptedBy(ctx context.Context, a messages.AgentID) (id string, e
 	return id, nil
 }
 
-// EncryptedBy says whether a stream's settings note that frames may be encrypted.
+// EncryptedBy reports whether a stream's settings note that frames may be encrypted.
 func EncryptedBy(cfg jetstream.StreamConfig) bool { return cfg.Metadata[metadataEncrypted] != "" }
 
 func (l *Log) definitions(ctx context.Context) (jetstream.StreamConfig, error) {

@@ -76,7 +76,7 @@ func each(ctx context.Context, all []*stored) iter.Seq2[*stored, error] {
 	}
 }
 
-// is says whether the message is the frame that t is the tail behind.
+// is reports whether the message is the frame that t is the tail behind.
 func (m *stored) is(t eventlog.Position) bool {
 	h, err := parseHeading(m.header)
 	return err == nil && m.seq == t.Seq && h.id == t.Frame && h.last == t.Last && h.epoch == t.Epoch && messages.DigestOf(m.data) == t.Digest

@@ -168,7 +168,7 @@ func show(t *jetstream.SubjectTransformConfig) string {
 }
 
 // remake makes a stream of blobs or snapshots again that somebody has removed while
-// the log was open, and says whether it did. Streams of the log itself are made by
+// the log was open, and reports whether it did. Streams of the log itself are made by
 // Open alone: their sequences are fences.
 func (l *Log) remake(ctx context.Context, name string) bool {
 	js := l.conns[0].js

@@ -136,8 +136,8 @@ type Server struct {
 	changed chan struct{} // closed when there are other tools
 }
 
-// New checks the configuration and begins to connect, which goes on until Close. The error is that
-// of [Config.Validate].
+// New checks the configuration and begins to connect, which continues until Close. The error is
+// that of [Config.Validate].
 func New(c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -23,8 +23,7 @@ func (e *ArgumentError) Error() string { return "the arguments do not fit: " + p
 // Unwrap gives the failed check.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// Validate says whether arguments are JSON that fits schema; if not, by an
-// *ArgumentError.
+// Validate returns an *ArgumentError unless arguments are JSON that fits schema.
 func Validate(schema *jsonschema.Resolved, arguments json.RawMessage) error {
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		return &ArgumentError{errors.New("they are empty; write {} if there are none")}

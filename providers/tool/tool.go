@@ -93,7 +93,7 @@ const (
 
 // Gated is a Tool some of whose calls want a person's approval.
 type Gated interface {
-	// NeedsApproval says whether a call with these arguments wants approval. An
+	// NeedsApproval reports whether a call with these arguments wants approval. An
 	// *ArgumentError says that the call cannot run at all; any other error, and a
 	// panic, counts as yes. Safe for concurrent use.
 	NeedsApproval(arguments json.RawMessage) (bool, error)
@@ -271,7 +271,7 @@ func (t *Typed[A]) Call(ctx context.Context, arguments json.RawMessage) (string,
 	return t.fn(ctx, a)
 }
 
-// NeedsApproval checks the arguments, whatever the approval, and then says
+// NeedsApproval checks the arguments, whatever the approval, and then reports
 // whether a call with them waits for a person. Its errors are *ArgumentError.
 func (t *Typed[A]) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	a, err := t.read(arguments)

@@ -58,7 +58,7 @@ func decimal(v *big.Rat, exact bool) string {
 	return new(big.Float).SetPrec(workBits).SetRat(v).Text('g', precision)
 }
 
-// bounded is v, unless it has grown too large to go on with.
+// bounded is v, unless it has grown too large to compute with.
 func bounded(v *big.Rat) (*big.Rat, error) {
 	if v.Num().BitLen() > maxBits || v.Denom().BitLen() > maxBits {
 		return nil, errTooLarge

@@ -11,7 +11,7 @@ import (
 )
 
 // heldReads is how often a pipe is read at most for what it holds, with room for a
-// pipe's usual content each time: a process that left the group may go on writing.
+// pipe's usual content each time: a process that left the group may keep writing.
 const heldReads = 16
 
 // held takes what a pipe holds whose deadline is past, and waits for nothing more.

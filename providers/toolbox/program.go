@@ -38,7 +38,7 @@ func (p *program) Spec() tool.Spec {
 	}
 }
 
-// NeedsApproval checks the arguments, whatever the approval, and then says
+// NeedsApproval checks the arguments, whatever the approval, and then reports
 // whether a call with them waits for a person.
 func (p *program) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	if err := tool.Validate(p.schema, arguments); err != nil {

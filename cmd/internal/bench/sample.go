@@ -18,8 +18,8 @@ import (
 // PerTurn is how many frames an ordinary turn has.
 const PerTurn = 4
 
-// sample lets an agent do two turns and keeps the frames of the second: the
-// first one's tell of the agent's birth, too.
+// sample lets an agent do two turns and keeps the frames of the second: those
+// of the first hold the agent's creation, too.
 func (s *Store) sample(ctx context.Context) error {
 	node, err := s.Node(ctx, TwoStep)
 	if err != nil {

@@ -60,8 +60,8 @@ const (
 )
 
 // settleHere asks the person at the terminal about what a paused turn waits for,
-// one call after the other, and gives what it waits for then; false if it goes
-// on. Where the agent asks its caller, that question is answered: who
+// one call after the other, and gives what it waits for then; false if it
+// continues. Where the agent asks its caller, that question is answered: who
 // prompts may have no right to publish commands. Otherwise a command decides.
 func (t *turn) settleHere(ctx context.Context, e messages.TurnPaused) (projections.AgentStatus, bool, error) {
 	offers := true

@@ -51,7 +51,7 @@
 //   - Every input and frame that was acknowledged before Write was called is in
 //     the file.
 //   - Each stream is as it was at one moment, not all at the same one: a restored
-//     agent goes on from its newest frame in the file as after a crash then.
+//     agent continues from its newest frame in the file as after a crash then.
 //   - An agent that is deleted while Write runs is not restored: some of it would be
 //     in the file and some not. Of one whose deletion ends then only its tombstone is.
 //   - Numbers stay: a message has the sequence that it had, and the ids that inputs

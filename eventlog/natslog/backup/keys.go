@@ -202,7 +202,7 @@ func VerifyKeys(r io.Reader) (*Keys, error) {
 	return readKeys(r, func(encrypted.Copied) error { return nil })
 }
 
-// readKeys gives each key of a copy to each, and then says whether it is whole.
+// readKeys gives each key of a copy to each, and then checks that it is whole.
 func readKeys(r io.Reader, each func(encrypted.Copied) error) (*Keys, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, mostLine)
@@ -321,7 +321,7 @@ func RestoreKeys(ctx context.Context, file io.ReadSeeker, cfg KeysConfig) (*Keys
 	return m, done, denied(ctx, err)
 }
 
-// fits says whether the copy is of this store.
+// fits returns an error unless the copy is of this store.
 func (cfg KeysConfig) fits(ctx context.Context, m *Keys) error {
 	if root := rootOf(cfg.Root); root != m.Root {
 		return fmt.Errorf("the keys are of root %q, not %q: use --root %s, or the copy of this one", m.Root, root, m.Root)

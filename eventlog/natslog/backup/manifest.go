@@ -77,7 +77,7 @@ func (m *Manifest) Deleted() (n int) {
 	return n
 }
 
-// Encrypted says whether frames in it may be encrypted, under keys that it does not
+// Encrypted reports whether frames in it may be encrypted, under keys that it does not
 // have.
 func (m *Manifest) Encrypted() bool {
 	for _, s := range m.Streams {

@@ -72,7 +72,7 @@ type restoring struct {
 	done     int64 // bytes
 }
 
-// lingers is how long the server may go on with a restore that was cut short,
+// lingers is how long the server may continue a restore that was cut short,
 // and so make a stream after it was removed.
 const lingers = 10 * time.Second
 

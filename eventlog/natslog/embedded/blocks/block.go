@@ -43,7 +43,7 @@ func (b *block) compressed() bool {
 	return len(b.buf) >= 5 && bytes.HasPrefix(b.buf, []byte{'c', 'm', 'p', 1})
 }
 
-// at reads the record at an offset. If it fails, sealed tells whether the checksum
+// at reads the record at an offset. If it fails, sealed reports whether the checksum
 // matches all the same.
 func (b *block) at(off int) (r raw, sealed bool, err error) {
 	r, err = split(b.buf[off:])

@@ -74,7 +74,7 @@ func (l *Log) writable(ctx context.Context, stream string) error {
 	if err != nil || s.CachedInfo().Config.DenyPurge {
 		return nil // Unsound tells
 	}
-	_, err = l.conns[0].purge(ctx, stream, root(l.subjects)+".nothing", 0)
+	err = l.conns[0].purge(ctx, stream, root(l.subjects)+".nothing", 0)
 	var refused *jetstream.APIError
 	if !errors.As(err, &refused) || refused.ErrorCode != codePurgeFailed {
 		return nil

@@ -85,8 +85,7 @@ func (c *conn) whole(ctx context.Context, p parcel) (bool, error) {
 
 // clear removes all chunks of the parcel.
 func (c *conn) clear(ctx context.Context, p parcel) error {
-	_, err := c.purge(ctx, p.stream, p.subject+".>", 0)
-	return err
+	return c.purge(ctx, p.stream, p.subject+".>", 0)
 }
 
 // put reads the parcel from r and publishes its chunks, the last one when all

@@ -72,10 +72,7 @@ func ScrubTo(ctx context.Context, nc *nats.Conn, stream string, end uint64) (at 
 // Purge returns what purges a stream.
 func Purge(nc *nats.Conn) (func(ctx context.Context, stream string) error, error) {
 	c, err := newConn(nc)
-	return func(ctx context.Context, stream string) error {
-		_, err := c.purge(ctx, stream, ">", 0)
-		return err
-	}, err
+	return func(ctx context.Context, stream string) error { return c.purge(ctx, stream, ">", 0) }, err
 }
 
 // QuietRounds is how many fetches must have brought nothing but a node's own frames before it

@@ -193,8 +193,7 @@ func (b *Bucket) Erase(ctx context.Context, name string, revision uint64) error 
 			return fmt.Errorf("erase a key: %w", got.Error)
 		}
 	}
-	_, err = b.c.purge(ctx, b.stream, b.subject+name, revision) // what a Put that was cut off has left
-	return err
+	return b.c.purge(ctx, b.stream, b.subject+name, revision) // what a Put that was cut off has left
 }
 
 // List gives all names; see encrypted.Bucket.

@@ -66,7 +66,7 @@ func (l *Log) purgeBelow(ctx context.Context, a messages.AgentID, before uint64)
 	p := a.Partition()
 	l.marks.marks[p].forget() // another node may have owned the partition meanwhile
 	for {
-		if err := l.finishPurge(ctx, p, nil); err != nil {
+		if err := l.finishPurge(ctx, p); err != nil {
 			return err
 		}
 		n, err := l.below(ctx, p, newest.subject, before)
@@ -87,7 +87,7 @@ func (l *Log) purgeBelow(ctx context.Context, a messages.AgentID, before uint64)
 		if *m.Purge != mine {
 			continue
 		}
-		if err := l.finishPurge(ctx, p, &mine); err != nil {
+		if err := l.finishPurge(ctx, p); err != nil {
 			return err
 		}
 		if n, err = l.below(ctx, p, newest.subject, before); err == nil && n > 0 {
@@ -97,36 +97,31 @@ func (l *Log) purgeBelow(ctx context.Context, a messages.AgentID, before uint64)
 	}
 }
 
-// finishPurge sees a purge through that is on record, and records that it is done. The messages that
-// the server has removed count, where the purge is mine and was not attempted before: the record may
-// say more, for the copy that was asked what stays may have lagged.
-func (l *Log) finishPurge(ctx context.Context, p messages.Partition, mine *purging) error {
+// finishPurge sees a purge through that is on record, and records that it is done.
+func (l *Log) finishPurge(ctx context.Context, p messages.Partition) error {
 	m, err := l.changeMark(ctx, p, "", func(*mark) bool { return false })
 	if err != nil || m.Purge == nil {
 		return err
 	}
-	removed, err := l.conn(p).purge(ctx, l.stream[p], m.Purge.Subject, m.Purge.Before)
-	if err != nil {
+	if err := l.conn(p).purge(ctx, l.stream[p], m.Purge.Subject, m.Purge.Before); err != nil {
 		return err
-	}
-	if removed == 0 || mine == nil || *m.Purge != *mine {
-		removed = m.Purge.Messages
 	}
 	_, err = l.changeMark(ctx, p, "", func(now *mark) bool {
 		if now.Purge == nil || *now.Purge != *m.Purge {
 			return false // another owner has seen it through
 		}
-		now.Purged, now.Purge = now.Purged+removed, nil
+		now.Purged, now.Purge = now.Purged+m.Purge.Messages, nil
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("record that %d messages on %s are purged: %w", removed, m.Purge.Subject, err)
+		return fmt.Errorf("record that %d messages on %s are purged: %w", m.Purge.Messages, m.Purge.Subject, err)
 	}
 	return nil
 }
 
-// below counts the messages on a subject below a sequence. What is appended
-// meanwhile is above it.
+// below counts the messages on a subject below a sequence, as its leader has them: a consumer may
+// be on a copy that lags. What is appended meanwhile is above it. Each message from the sequence on
+// takes a request, and few stay where a purge ends.
 func (l *Log) below(ctx context.Context, p messages.Partition, subject string, before uint64) (uint64, error) {
 	c := l.conn(p)
 	for range 3 {
@@ -134,18 +129,23 @@ func (l *Log) below(ctx context.Context, p messages.Partition, subject string, b
 		if err != nil {
 			return 0, err
 		}
-		f, err := c.feed(ctx, l.stream[p], jetstream.ConsumerConfig{FilterSubject: subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: before})
-		if err != nil {
-			return 0, fmt.Errorf("count the messages on %s below sequence %d: %w", subject, before, err)
+		rest := 0
+		for seq := before; rest <= total; rest++ {
+			m, err := c.get(ctx, l.stream[p], place{Seq: seq, Next: subject})
+			if err != nil {
+				return 0, fmt.Errorf("count the messages on %s below sequence %d: %w", subject, before, err)
+			}
+			if m == nil {
+				break
+			}
+			seq = m.seq + 1
 		}
-		rest := f.pending
-		f.close()
 		again, err := c.count(ctx, l.stream[p], subject)
 		if err != nil {
 			return 0, err
 		}
-		if total == again && uint64(total) >= rest {
-			return uint64(total) - rest, nil
+		if total == again && total >= rest {
+			return uint64(total - rest), nil
 		}
 	}
 	return 0, messages.Refuse(messages.Unavailable, "the messages on %s below sequence %d cannot be counted while it is written to: purge again", subject, before)
@@ -200,7 +200,7 @@ func (l *Log) remove(ctx context.Context, a messages.AgentID, stream, prefix str
 	}
 	for _, filter := range filters {
 		// The sequence behind the last one is 0, which is every sequence to purge.
-		if _, err := l.conn(a.Partition()).purge(ctx, stream, filter, upto+1); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err := l.conn(a.Partition()).purge(ctx, stream, filter, upto+1); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
 	}
@@ -212,23 +212,22 @@ func (l *Log) remove(ctx context.Context, a messages.AgentID, stream, prefix str
 const purgeWait = time.Minute
 
 // purge removes what the filter matches below sequence before, or all of it if
-// that is 0, and returns how many messages that were.
-func (c *conn) purge(ctx context.Context, stream, filter string, before uint64) (removed uint64, err error) {
+// that is 0.
+func (c *conn) purge(ctx context.Context, stream, filter string, before uint64) error {
 	ask, err := json.Marshal(struct {
 		Filter string `json:"filter"`
 		Before uint64 `json:"seq,omitempty"`
 	}{filter, before})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	answer, err := c.requestWithin(ctx, &nats.Msg{Subject: "$JS.API.STREAM.PURGE." + stream, Data: ask}, purgeWait)
 	if err != nil {
-		return 0, fmt.Errorf("purge %s in %s: %w", filter, stream, err)
+		return fmt.Errorf("purge %s in %s: %w", filter, stream, err)
 	}
 	var got struct {
 		Error   *jetstream.APIError `json:"error"`
 		Success bool                `json:"success"`
-		Purged  uint64              `json:"purged"`
 	}
 	err = json.Unmarshal(answer.Data, &got)
 	switch {
@@ -239,7 +238,7 @@ func (c *conn) purge(ctx context.Context, stream, filter string, before uint64) 
 		err = fmt.Errorf("unreadable answer %q", answer.Data)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("purge %s in %s: %w", filter, stream, err)
+		return fmt.Errorf("purge %s in %s: %w", filter, stream, err)
 	}
-	return got.Purged, nil
+	return nil
 }

@@ -65,7 +65,7 @@ func (c *conn) replace(ctx context.Context, p parcel, data []byte, each int) err
 		if err != nil || m == nil {
 			return err
 		}
-		if _, err := c.purge(ctx, p.stream, p.place(i), 0); err != nil {
+		if err := c.purge(ctx, p.stream, p.place(i), 0); err != nil {
 			return err
 		}
 	}

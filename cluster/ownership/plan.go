@@ -222,6 +222,8 @@ func (s *state) decide(do action, p int, to string) step {
 	switch do {
 	case hurry:
 		return st
+	case take:
+		at.free = time.Time{} // the next one that is to take it is waited for again
 	case handOver, lose:
 		at.revision, at.meant, at.drained = 0, "", false
 	}
@@ -272,7 +274,6 @@ func (s *state) acquire(at *partition, to string, leaves bool, now time.Time) ac
 	case leaves: // the lease could not be written when it was handed over
 		return handOver
 	case mine, to == s.self.ID:
-		at.free = time.Time{}
 		return take
 	case at.free.IsZero():
 		at.free = now

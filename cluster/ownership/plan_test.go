@@ -103,6 +103,26 @@ func TestPlanOfOne(t *testing.T) {
 	}
 }
 
+// A member that was once too slow to take a partition is waited for again when it is handed over to it
+// once more.
+func TestWaitsForTheNextOwner(t *testing.T) {
+	now := time.Now()
+	s := newState(now, Info{ID: "a"}, Info{ID: "b"})
+	for revision := range uint64(3) {
+		at := &s.partitions[0]
+		at.lease, at.revision, at.doing = lease{Next: "b", revision: 5 + revision}, 0, 0 // handed over
+		for when, want := range []action{0, take} {
+			now := now.Add(time.Duration(revision)*2*patience + time.Duration(when)*grace)
+			for id := range s.seen {
+				s.showMember(shown(memberKey(id), 2, Info{ID: id}), now)
+			}
+			if do := s.next(now, 0, true); do != want {
+				t.Errorf("handed over %d times, after %v: action %d, want %d", revision+1, time.Duration(when)*grace, do, want)
+			}
+		}
+	}
+}
+
 // Where shares are uneven partitions are handed over a few at a time, after a while, and not
 // as long as it is unsure what this node owns; one that does not come to rest is left alone.
 func TestSmallSteps(t *testing.T) {

@@ -112,7 +112,11 @@ func Run(ctx context.Context, o Options, figures ...Figure) (err error) {
 		return err
 	}
 	for _, f := range figures {
-		if err := f.Run(l, ctx); err != nil {
+		err := f.Run(l, ctx)
+		if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) { // what it met then is of no interest
+			err = ended
+		}
+		if err != nil {
 			return fmt.Errorf("measure %s: %w", f.Name, err)
 		}
 		if err := l.Flush(); err != nil {

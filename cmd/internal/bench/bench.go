@@ -112,11 +112,10 @@ func Run(ctx context.Context, o Options, figures ...Figure) (err error) {
 		return err
 	}
 	for _, f := range figures {
-		err := f.Run(l, ctx)
-		if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) { // what it met then is of no interest
-			err = ended
-		}
-		if err != nil {
+		if err := f.Run(l, ctx); err != nil {
+			if ctx.Err() != nil { // what it met then is of no interest
+				err = ctx.Err()
+			}
 			return fmt.Errorf("measure %s: %w", f.Name, err)
 		}
 		if err := l.Flush(); err != nil {

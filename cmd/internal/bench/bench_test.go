@@ -68,6 +68,14 @@ func TestCanceled(t *testing.T) {
 		}
 		cancel()
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	met := Figure{Name: "met", Run: func(*Lab, context.Context) error {
+		cancel()
+		return errors.New("the server was killed")
+	}}
+	if _, err := run(t, ctx, time.Hour, met); !errors.Is(err, context.Canceled) {
+		t.Errorf("got the error %v, want that of the context", err)
+	}
 }
 
 // TestMeter checks the counts of a window against work of a known size.

@@ -149,9 +149,6 @@ func (l *Log) unacknowledged(ctx context.Context, shard int, loss *LossError) (b
 	there := uint64(0)
 	behindKnown := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: loss.Known + 1, HeadersOnly: true}
 	_, err = c.readHeaders(ctx, stream, behindKnown, loss.Known, loss.Found, func(string, nats.Header, uint64) error { there++; return nil })
-	if errors.Is(err, errSilent) && !loss.Settled {
-		return false, nil // a copy that lags shows nothing
-	}
 	if err != nil {
 		return false, fmt.Errorf("count what stream %s has behind sequence %d: %w", stream, loss.Known, err)
 	}

@@ -1,6 +1,7 @@
 package natslog_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -387,39 +388,31 @@ func TestPurgeCutOff(t *testing.T) {
 	})
 }
 
-// TestPurgeBesideACopyThatLags purges while consumers are made on a copy that lacks the newest
-// message: a message that is lost is reported all the same.
-func TestPurgeBesideACopyThatLags(t *testing.T) {
-	t.Parallel()
-	url := configured(t, "jetstream: enabled\nmappings = { \"$JS.API.CONSUMER.CREATE.*.*.>\": \"lags.{{wildcard(1)}}.{{wildcard(2)}}.>\" }\n")
-	var conns [2]*nats.Conn
-	for i := range conns {
-		nc, err := natslog.Connect(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(nc.Close)
-		conns[i] = nc
+// lagging returns a store whose consumers are made on a copy that lacks the newest message: those
+// with a filter, or those without one.
+func lagging(t *testing.T, filtered bool) *store {
+	t.Helper()
+	rest := ""
+	if filtered {
+		rest = ".>"
 	}
+	conns := connected(t, configured(t, fmt.Sprintf("jetstream: enabled\nmappings = { \"$JS.API.CONSUMER.CREATE.*.*%s\": \"lags.{{wildcard(1)}}.{{wildcard(2)}}%s\" }\n", rest, rest)))
 	_, err := conns[1].Subscribe("lags.>", func(m *nats.Msg) {
-		names := strings.SplitN(m.Subject, ".", 4)
-		answer, err := conns[1].Request("$JS.API.CONSUMER.CREATE."+names[1]+"."+names[2], m.Data, 10*time.Second)
+		names, data := strings.SplitN(m.Subject, ".", 4), m.Data
+		subject := "$JS.API.CONSUMER.CREATE." + names[1] + "." + names[2] // which the server does not map
+		if !filtered {
+			subject, data = subject+".>", bytes.Replace(data, []byte(`"config":{`), []byte(`"config":{"filter_subject":">",`), 1)
+		}
+		answer, err := conns[1].Request(subject, data, 10*time.Second)
 		var got map[string]any
 		if err == nil {
 			err = json.Unmarshal(answer.Data, &got)
 		}
-		if err != nil {
-			t.Error(err)
-			return
-		}
 		if pending, _ := got["num_pending"].(float64); pending > 0 {
 			got["num_pending"] = pending - 1
 		}
-		b, err := json.Marshal(got)
-		if err == nil {
-			err = m.Respond(b)
-		}
-		if err != nil {
+		b, failed := json.Marshal(got)
+		if err = errors.Join(err, failed, m.Respond(b)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -430,6 +423,13 @@ func TestPurgeBesideACopyThatLags(t *testing.T) {
 	if s.log, err = natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{s.nc}, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// TestPurgeBesideACopyThatLags has a message be lost after a purge: it is reported all the same.
+func TestPurgeBesideACopyThatLags(t *testing.T) {
+	t.Parallel()
+	s := lagging(t, true)
 	agents, tails := s.filled(4)
 	if err := s.log.Purge(t.Context(), agents[0], tails[0].Seq); err != nil {
 		t.Fatal(err)
@@ -543,9 +543,13 @@ func TestWitnessIsEvidence(t *testing.T) {
 }
 
 // TestUnusedSequences has a stream lack sequences above all that was acknowledged, as
-// after its disk was full.
+// after its disk was full, also where what is there is counted on a copy that lags.
 func TestUnusedSequences(t *testing.T) {
-	s := newStore(t)
+	t.Run("one copy", func(t *testing.T) { unusedSequences(t, newStore(t)) })
+	t.Run("one that lags", func(t *testing.T) { unusedSequences(t, lagging(t, false)) })
+}
+
+func unusedSequences(t *testing.T, s *store) {
 	agents, tails := s.filled(2)
 	js, err := jetstream.New(s.nc)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 )
 
 // configured runs a server with a configuration file as an administrator writes it, and
@@ -38,20 +40,25 @@ func configured(t *testing.T, conf string) string {
 	return s.ClientURL()
 }
 
-// answered returns a connection to a server without JetStream, whose requests to JetStream's API get
-// these answers.
-func answered(t *testing.T, answers map[string]func(*nats.Msg) *nats.Msg) *nats.Conn {
+// connected returns two connections to a server.
+func connected(t *testing.T, url string) (conns [2]*nats.Conn) {
 	t.Helper()
-	url := configured(t, "")
-	var conns [2]*nats.Conn
 	for i := range conns {
-		nc, err := nats.Connect(url)
+		nc, err := natslog.Connect(url)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(nc.Close)
 		conns[i] = nc
 	}
+	return conns
+}
+
+// answered returns a connection to a server without JetStream, whose requests to JetStream's API get
+// these answers.
+func answered(t *testing.T, answers map[string]func(*nats.Msg) *nats.Msg) *nats.Conn {
+	t.Helper()
+	conns := connected(t, configured(t, ""))
 	for subject, answer := range answers {
 		if _, err := conns[1].Subscribe("$JS.API."+subject, func(m *nats.Msg) { _ = m.RespondMsg(answer(m)) }); err != nil {
 			t.Fatal(err)

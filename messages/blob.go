@@ -1,6 +1,9 @@
 package messages
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Blob refers to a payload that is stored outside the log because it is too large for a
 // frame. It belongs to one agent. The field of the event or item whose payload it is, is
@@ -51,6 +54,11 @@ func (e InputAccepted) visited(v visit) (_ Event, err error) {
 	return e, err
 }
 
+func (e ModelRequested) visited(v visit) (Event, error) {
+	err := v.raw(&e.Rewritten, &e.RewrittenBlob)
+	return e, err
+}
+
 func (e ModelCompleted) visited(v visit) (_ Event, err error) {
 	if slices.ContainsFunc(e.Items, func(it Item) bool { return it.HasBlob() }) {
 		e.Items = slices.Clone(e.Items)
@@ -90,13 +98,10 @@ func (it Item) visited(v visit) (Item, error) {
 	if it.Content, err = it.Content.visited(v); err != nil {
 		return it, err
 	}
-	if err = v.one(&it.Output, &it.Blob, BlobText); err != nil || it.RawBlob == nil {
+	if err = v.one(&it.Output, &it.Blob, BlobText); err != nil {
 		return it, err
 	}
-	raw := string(it.Raw)
-	if err = v(&raw, &it.RawBlob, BlobJSON); raw != string(it.Raw) {
-		it.Raw = []byte(raw)
-	}
+	err = v.raw(&it.Raw, &it.RawBlob)
 	return it, err
 }
 
@@ -122,6 +127,19 @@ func (v visit) one(payload *string, b **Blob, form BlobForm) error {
 		return nil
 	}
 	return v(payload, b, form)
+}
+
+// raw is one for a payload that is JSON.
+func (v visit) raw(payload *json.RawMessage, b **Blob) error {
+	if *b == nil {
+		return nil
+	}
+	text := string(*payload)
+	err := v(&text, b, BlobJSON)
+	if text != string(*payload) {
+		*payload = json.RawMessage(text)
+	}
+	return err
 }
 
 // filling returns a visit that replaces each payload by what fill returns.

@@ -50,6 +50,9 @@ type CompactionRequested struct {
 	Tokens int    `json:"tokens,omitempty"`
 	Cost   Cost   `json:"cost_nanos,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Definition is the hash of the definition whose instructions and settings the call has.
+	// Empty: a version that did not record it has written the event.
+	Definition string `json:"definition,omitempty"`
 }
 
 // EventType returns "compaction.requested".

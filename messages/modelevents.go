@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // ModelRequested records that a model is about to be called. It holds digests and
 // references, not the history: the history is the log up to this event.
@@ -17,6 +20,10 @@ type ModelRequested struct {
 	Inputs []string `json:"inputs,omitempty"`
 	// ToolChoice is required, none, or the name of a tool. Empty: the model chooses.
 	ToolChoice string `json:"tool_choice,omitempty"`
+	// Rewritten is what hooks changed of the request, in the form of package actors. It is
+	// empty if they changed nothing, or if RewrittenBlob refers to it.
+	Rewritten     json.RawMessage `json:"rewritten,omitempty"`
+	RewrittenBlob *Blob           `json:"rewritten_blob,omitempty"`
 }
 
 // EventType returns "model.requested".

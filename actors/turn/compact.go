@@ -149,6 +149,7 @@ func (d *decision) summarize(s messages.CompactionRequested, cut projections.Cut
 	}
 	s.Call, s.Attempt = messages.CallID(numbered("s", d.number())), s.Attempt+1
 	s.Upto, s.Digest, s.Tokens, s.Cost = cut.Upto, string(cut.Digest), need.Tokens, need.Cost
+	s.Definition = d.env.Definition.Digest
 	d.emit(s)
 }
 

@@ -13,9 +13,9 @@ import (
 // requestModel requests the next step's model call, or the next attempt at the one that has no
 // answer. It admits the inputs that steer the turn; if hooks were asked, those that they have seen.
 func (d *decision) requestModel() {
-	request, steered := "", d.s.Inputs.SteeredIDs()
+	asked, steered := HooksAsked{}, d.s.Inputs.SteeredIDs()
 	if d.asked.Point == BeforeModel {
-		request, steered = d.asked.Request, d.asked.Seen
+		asked, steered = d.asked, d.asked.Seen
 	}
 	d.configure() // the definition may have changed since the turn began
 	t, def := d.s.Turn, d.env.Definition
@@ -29,7 +29,7 @@ func (d *decision) requestModel() {
 		Turn: t.ID, Step: step, Attempt: attempt,
 		Call:  messages.CallID(numbered("m", d.number())),
 		Model: model, Definition: def.Digest, Instructions: def.Instructions,
-		ToolChoice: choice, Inputs: t.Fresh,
+		ToolChoice: choice, Inputs: t.Fresh, Rewritten: asked.Rewritten, RewrittenBlob: asked.RewrittenBlob,
 	}
 	for _, q := range d.s.Inputs.Steered {
 		if slices.Contains(steered, q.ID) {
@@ -38,21 +38,27 @@ func (d *decision) requestModel() {
 	}
 	if len(ev.Inputs) > len(t.Fresh) { // inputs that steer come into the history with this event
 		d.emit(ev)
-		ev.Request = cmp.Or(request, d.digest(choice))
+		ev.Request = cmp.Or(asked.Request, d.digest(choice))
 		d.events[len(d.events)-1] = ev
 		return
 	}
-	ev.Request = cmp.Or(request, d.digest(choice))
+	ev.Request = cmp.Or(asked.Request, d.digest(choice))
 	d.emit(ev)
 }
 
 // digest returns the hash of a request that no hook has changed.
 func (d *decision) digest(choice string) string {
-	parts := []string{d.env.Definition.Digest, d.env.Definition.Instructions}
+	return RequestDigest(&d.s.History, d.env.Definition.Digest, d.env.Definition.Instructions, choice)
+}
+
+// RequestDigest returns ModelRequested.Request of a request that no hook has changed, by its history,
+// the hashes of its definition and instructions, and its tool choice.
+func RequestDigest(h *projections.History, definition, instructions, choice string) string {
+	parts := []string{definition, instructions}
 	if choice != "" {
 		parts = append(parts, choice)
 	}
-	return string(d.s.History.Digest(parts...))
+	return string(h.Digest(parts...))
 }
 
 // Asks returns which model the turn's next call asks, as provider/model, and what it

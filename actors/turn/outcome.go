@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -61,6 +62,9 @@ type (
 		// Request is the digest of the request that hooks have made. Empty: they did not
 		// change it.
 		Request string
+		// Rewritten and RewrittenBlob are those of model.requested.
+		Rewritten     json.RawMessage
+		RewrittenBlob *messages.Blob
 		// Seen are the steered inputs that are part of the request.
 		Seen []string
 	}

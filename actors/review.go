@@ -225,7 +225,7 @@ func validAnswer(items []messages.Item) error {
 // copyRequest is a request that hooks may change in place: what it holds else
 // belongs to the history.
 func copyRequest(r providers.Request) providers.Request {
-	r.Items = copyItems(r.Items)
+	r.Items, r.Settings = copyItems(r.Items), r.Settings.Clone()
 	r.Tools = slices.Clone(r.Tools)
 	for i := range r.Tools {
 		r.Tools[i].Parameters = slices.Clone(r.Tools[i].Parameters)

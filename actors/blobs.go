@@ -54,6 +54,12 @@ func (s *blobs) put(ctx context.Context, a messages.AgentID, epoch messages.Epoc
 // request may show, those of older items are brief. The items given are not changed. Its error
 // is a *providers.Error.
 func (s *blobs) show(ctx context.Context, a messages.AgentID, items []messages.Item, most int) ([]messages.Item, error) {
+	return s.showEach(ctx, a, items, most, func(_ int, err error) error { return err })
+}
+
+// showEach is show with the errors of single items given to failed. If that returns nil, the item keeps
+// its references, and the next one is shown.
+func (s *blobs) showEach(ctx context.Context, a messages.AgentID, items []messages.Item, most int, failed func(i int, err error) error) ([]messages.Item, error) {
 	copied, long := false, longFrom(items, most)
 	for i := range items {
 		if !items[i].HasBlob() {
@@ -62,19 +68,21 @@ func (s *blobs) show(ctx context.Context, a messages.AgentID, items []messages.I
 		if !copied {
 			items, copied = append([]messages.Item(nil), items...), true
 		}
+		shown := most
+		if i < long {
+			shown = min(most, projections.ShowBriefly)
+		}
 		item, err := items[i].Whole(func(b messages.Blob, form messages.BlobForm) (string, error) {
 			if form != messages.BlobText {
 				return s.text(ctx, a, b, math.MaxInt)
 			}
-			if i < long {
-				return s.text(ctx, a, b, min(most, projections.ShowBriefly))
-			}
-			return s.text(ctx, a, b, most)
+			return s.text(ctx, a, b, shown)
 		})
-		if err != nil {
+		if err == nil {
+			items[i] = item.WithoutBlobs()
+		} else if err = failed(i, err); err != nil {
 			return nil, err
 		}
-		items[i] = item.WithoutBlobs()
 	}
 	return items, nil
 }

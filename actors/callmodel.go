@@ -228,7 +228,7 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		h.info.Step++
 	}
 	a.rewritten, a.missing = nil, nil
-	atStart, most := !a.state.Turn.Asked(), a.def.show()
+	atStart, most, at := !a.state.Turn.Asked(), a.def.show(), a.state.Last
 	lost := func() any { return hooksDone{HooksAsked: hooksFailed(e.Point, errHookGone)} }
 	return a.run(e, lost, func(ctx context.Context) any {
 		items, err := a.rt.blobs.show(ctx, a.id, req.Items, most)
@@ -238,6 +238,7 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		req.Items = items
 		done := h.beforeModel(ctx, req, atStart)
 		done.Seen = seen
+		a.keepRewrite(ctx, &done, req, at)
 		return done
 	})
 }

@@ -3,6 +3,7 @@ package actors
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -101,6 +102,11 @@ type stored struct {
 	Definition
 	Tools []storedTool `json:"tools,omitempty"`
 	Hooks []string     `json:"hooks,omitempty"` // names, as they are asked
+	// Around are those of Hooks that wrap calls of models.
+	Around []string `json:"around,omitempty"`
+	// Refused are the settings of the definition that a model is not sent, because its provider
+	// refuses them.
+	Refused map[string][]string `json:"refused,omitempty"`
 }
 
 type storedTool struct {
@@ -110,11 +116,17 @@ type storedTool struct {
 	MaxChildren int    `json:"max_children,omitempty"`
 }
 
-// encode returns the definition as it is stored; equal definitions give equal bytes.
-func (d Definition) encode() ([]byte, error) {
+// encode returns the definition as it is stored, with all that its requests are made of; equal
+// definitions give equal bytes.
+func (d Definition) encode(set providers.Set) ([]byte, error) {
 	s := stored{Definition: d}
 	for _, h := range sortHooks(d.Hooks) {
-		s.Hooks = append(s.Hooks, h.Name)
+		if s.Hooks = append(s.Hooks, h.Name); h.AroundModel != nil {
+			s.Around = append(s.Around, h.Name)
+		}
+	}
+	for _, m := range append(d.models(), d.Compact.Model) {
+		s.refuse(set, m)
 	}
 	for _, t := range d.Tools {
 		spec := storedTool{Spec: t.Spec()}
@@ -125,6 +137,23 @@ func (d Definition) encode() ([]byte, error) {
 		s.Tools = append(s.Tools, spec)
 	}
 	return json.Marshal(s)
+}
+
+// refuse adds the settings that a model is not sent. A model that no provider has is found later.
+func (s *stored) refuse(set providers.Set, model string) {
+	provider, name, err := set.Split(model)
+	if err != nil || model == s.Model {
+		return
+	}
+	_, refused := s.settings(provider, model, name)
+	refused = slices.DeleteFunc(slices.Clone(refused), func(name string) bool { return !slices.Contains(s.Settings.Names(), name) })
+	if len(refused) == 0 {
+		return
+	}
+	if s.Refused == nil {
+		s.Refused = make(map[string][]string)
+	}
+	s.Refused[model] = slices.Sorted(slices.Values(refused))
 }
 
 // onUnknown returns the tool's OnUnknown, never its zero value.

@@ -35,7 +35,9 @@ type Hook struct {
 	TurnStart func(context.Context, HookInfo) (Verdict, error)
 	// BeforeModel is asked before each attempt at a model call. The request is a
 	// copy, with as much of large texts as the model is shown (ShowAtMost); it is sent changed only by Rewrite, which sends Request instead; Skip and Finish end the turn with Text and
-	// call no model; Pause waits for resume.
+	// call no model; Pause waits for resume. What Request changes is kept in the log, for
+	// [Runtime.Requested]; one that JSON cannot hold, or that changes more than Config.MaxPayload, is a
+	// failure of the hook.
 	BeforeModel func(context.Context, HookInfo, providers.Request) (Verdict, error)
 	// AfterModel is asked about each answer. Rewrite takes the items of Response
 	// instead; Skip runs none of its calls and gives each Text as its result;

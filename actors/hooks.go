@@ -151,9 +151,6 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 		}, note)
 	}
 	o.Decisions = h.fit(o.Decisions, 0)
-	if o.request != nil {
-		o.Request = digestRequest(*o.request)
-	}
 	return o
 }
 
@@ -177,16 +174,6 @@ type hooksDone struct {
 	request *providers.Request
 	// missing is why the request cannot be made: no hook was asked about it.
 	missing error
-}
-
-// digestRequest returns a hash of everything that a rewritten request sends.
-func digestRequest(r providers.Request) string {
-	r.Agent, r.Call = messages.AgentID{}, ""
-	b, err := json.Marshal(r)
-	if err != nil {
-		b = fmt.Append(nil, r)
-	}
-	return string(messages.DigestOf(b))
 }
 
 // hooksFailed is the outcome of hooks that cannot be asked.

@@ -44,7 +44,7 @@ type model struct {
 
 func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error) {
 	d = d.withDefaults()
-	encoded, err := d.encode()
+	encoded, err := d.encode(cfg.Providers)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", d.Kind, err)
 	}

@@ -86,8 +86,10 @@ func (c *coverage) check(t *testing.T, runs uint64) {
 			t.Errorf("got no %s in any run", name)
 		}
 	}
-	if name := "a snapshot of a state"; runs >= fullCoverage && c.types[name] == 0 && !t.Failed() {
-		t.Errorf("no run loaded %s", name)
+	for _, name := range []string{"a snapshot of a state", "a rewritten request"} {
+		if runs >= fullCoverage && c.types[name] == 0 && !t.Failed() {
+			t.Errorf("no run had %s", name)
+		}
 	}
 	t.Logf("%d runs, %d acts; events: %v", runs, c.acts, c.types)
 }

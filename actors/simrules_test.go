@@ -196,6 +196,10 @@ func (v *view) requested(f *messages.Frame) {
 		switch ev := ev.(type) {
 		case messages.ModelRequested:
 			v.shown[ev.Call] = strings.Join(brief(providers.Request{Items: v.shownItems()}), "\n")
+			if len(ev.Rewritten) > 0 || ev.RewrittenBlob != nil {
+				v.types["a rewritten request"]++
+				v.shown[ev.Call] = aRewrite
+			}
 		case messages.CompactionRequested:
 			v.shown[ev.Call] = aSummary
 		}

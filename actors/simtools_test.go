@@ -141,7 +141,7 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 	}
 	j, err := h.begin(ctx, &job{agent: req.Agent, what: "model", call: req.Call}, this, func(v *view) bool {
 		want, ok := v.shown[req.Call]
-		if ok && want != shows {
+		if ok && want != shows && want != aRewrite {
 			w.fail("%s: the model was given\n%s\nwant, from the log,\n%s", this, shows, want)
 		}
 		return ok
@@ -150,6 +150,7 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 		return providers.Response{}, err
 	}
 	defer j.end()
+	h.sentAsRecorded(req)
 	r := w.dice(this)
 	if r.IntN(3) == 0 {
 		emit(providers.Delta{Kind: providers.DeltaText, Text: "well"})
@@ -234,8 +235,12 @@ func (h *host) hook() actors.Hook {
 		TurnStart: func(ctx context.Context, in actors.HookInfo) (actors.Verdict, error) {
 			return h.runHook(ctx, in, "turn_start"), nil
 		},
-		BeforeModel: func(ctx context.Context, in actors.HookInfo, _ providers.Request) (actors.Verdict, error) {
-			return h.runHook(ctx, in, "before_model"), nil
+		BeforeModel: func(ctx context.Context, in actors.HookInfo, req providers.Request) (actors.Verdict, error) {
+			v := h.runHook(ctx, in, "before_model")
+			if r := h.w.dice("rewrite", in.Agent, in.Turn, in.Step); v.Do == actors.Rewrite || v.Do == actors.Continue && v.Text != "" && r.IntN(2) == 0 {
+				v.Do, v.Request = actors.Rewrite, rewrites(req, r)
+			}
+			return v, nil
 		},
 		BeforeTool: func(ctx context.Context, in actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
 			return h.runHook(ctx, in, "before_tool", c.ID), nil

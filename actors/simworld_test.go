@@ -30,7 +30,8 @@ type world struct {
 	snapshots *faultySnapshots
 	agents    []messages.AgentID
 	texts     *texts
-	cfg       actors.Config // shared by all nodes
+	reader    *actors.Runtime // of what is stored
+	cfg       actors.Config   // shared by all nodes
 
 	faultsEnd chan struct{} // closed when there are no more faults and delays
 	reads     atomic.Uint64
@@ -66,6 +67,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.faulty.Lag = time.Duration(1+r.IntN(4000)) * time.Millisecond
 	w.snapshots = newFaultySnapshots(w.dice("attic"))
 	w.snapshots.slow = true
+	w.reader = newReader(w)
 	w.cfg = w.config(w.dice("config"))
 	for _, v := range w.views {
 		v.most = w.cfg.Definitions[0].ShowAtMost

@@ -38,9 +38,9 @@ func resultSize(result any) int {
 	case turn.ToolReconciled:
 		return eventSize + len(r.Output)
 	case turn.HooksAsked:
-		return eventSize + decisionsSize(r.Decisions)
+		return eventSize + decisionsSize(r.Decisions) + len(r.Rewritten) + refsSize(r.RewrittenBlob)
 	case hooksDone:
-		return eventSize + decisionsSize(r.Decisions)
+		return resultSize(r.HooksAsked)
 	case turn.ModelAnswered:
 		size := eventSize + len(r.Model) + len(r.Finish) + 2*refsSize(r.Blob)
 		for _, item := range r.Items {

@@ -51,9 +51,8 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	m := a.def.models[s.Model]
 	items := texts(a.state.History.Before(s.Upto))
 	c := &modelCall{a: a, effect: e, provider: m.provider, request: providers.Request{
-		Model: m.name, Instructions: cmp.Or(a.def.Compact.Instructions, SummaryInstructions), Agent: a.id, Call: e.Call, Settings: m.settings,
+		Model: m.name, Instructions: a.def.summaryInstructions(), Agent: a.id, Call: e.Call, Settings: forSummary(m.settings),
 	}}
-	c.request.Settings.HostedTools = nil
 	// An attempt that broke off in the middle of its answer has used more than nothing, even if
 	// it does not report that.
 	c.failed = func(err *providers.Error) any {
@@ -77,6 +76,17 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 		}
 		return summarized(e.Call, resp)
 	})
+}
+
+// summaryInstructions returns the instructions of a model that makes a summary.
+func (d Definition) summaryInstructions() string {
+	return cmp.Or(d.Compact.Instructions, SummaryInstructions)
+}
+
+// forSummary returns the settings of a model that makes a summary.
+func forSummary(s providers.Settings) providers.Settings {
+	s.HostedTools = nil
+	return s
 }
 
 // texts returns the items without what no transcript has: images, and what only a

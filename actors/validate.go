@@ -82,14 +82,19 @@ func (d Definition) settings(p providers.Provider, model, name string) (s provid
 	if r, ok := p.(providers.Refuser); ok {
 		refused = r.Refuses(name)
 	}
-	s = d.Settings
+	return d.settingsWithout(model, refused), refused
+}
+
+// settingsWithout returns the settings of a model whose provider refuses some.
+func (d Definition) settingsWithout(model string, refused []string) providers.Settings {
+	s := d.Settings
 	if model != d.Model {
 		s = s.Without(refused)
 	}
 	if provider, _, _ := strings.Cut(d.Model, "/"); !strings.HasPrefix(model, provider+"/") {
 		s.ExtraBody = nil
 	}
-	return d.ModelSettings[model].Or(s), refused
+	return d.ModelSettings[model].Or(s)
 }
 
 func (d Definition) validateLimits(providers.Set) error {

@@ -400,6 +400,7 @@ func (n *Node) openGateway(context.Context) error {
 			Locked: n.locked, Copies: n.integrity.FindCopies, Retention: n.retention.Find,
 		},
 		Scrubbed: n.integrity.Scrubbed, Encrypted: n.Encrypted(),
+		Requested: n.host.runtime.Requested,
 	})
 	return nil
 }

@@ -30,6 +30,10 @@ var node = sync.OnceValue(func() *cluster.Node {
 	pay := tool.New("refund", "Pay an order back", tool.Rerun, func(_ context.Context, r refund) (string, error) {
 		return fmt.Sprintf("Paid %d cents back for order %d.", r.Cents, r.Order), nil
 	}).ApproveIf(func(r refund) bool { return r.Cents > 5000 })
+	date := actors.Hook{Name: "date", BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
+		r.Instructions += " It is 2 January 2026."
+		return actors.Verdict{Do: actors.Rewrite, Request: &r, Reason: "the model has no clock"}, nil
+	}}
 	dir, err := os.MkdirTemp("", "reprise")
 	if err != nil {
 		log.Fatal(err)
@@ -41,6 +45,7 @@ var node = sync.OnceValue(func() *cluster.Node {
 		Agents: []actors.Definition{
 			{Kind: "assistant", Model: "demo/demo", Tools: []tool.Tool{toolbox.Calculator()}},
 			{Kind: "support", Model: "demo/demo", Tools: []tool.Tool{pay}},
+			{Kind: "dated", Model: "demo/demo", Instructions: "Be brief.", Hooks: []actors.Hook{date}},
 		},
 	})
 	if err != nil {
@@ -238,6 +243,28 @@ func ExampleClient_History() {
 	// Output:
 	// 4 message
 	// 4 message, 6 function_call, 9 function_call_output, 11 message
+}
+
+// What a model was sent, as a hook has changed it: the call that wrote event 7, or any other.
+func ExampleClient_Request() {
+	c := connect()
+	defer c.Close()
+	ask(c, "dated/request", "Hello!")
+	r, err := c.Request(context.Background(), "dated/request", 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Model, "at event", r.N, r.Instructions)
+	fmt.Println(r.Hooks[0].Hook, "has changed", r.Changed, "because", r.Hooks[0].Reason)
+	for _, item := range r.Items {
+		fmt.Println(item.Role, item.Content.Text())
+	}
+	fmt.Println("equal to what was sent:", r.Matches)
+	// Output:
+	// demo/demo at event 6 Be brief. It is 2 January 2026.
+	// date has changed [instructions] because the model has no clock
+	// user Hello!
+	// equal to what was sent: true
 }
 
 func ExampleClient_Effects() {

@@ -71,6 +71,12 @@ func (c *Client) Turn(ctx context.Context, agent string, turn messages.TurnID, o
 	return one(viewed[projections.TurnDetail](ctx, c, agent, messages.Query{View: "turn"}, append(o[:len(o):len(o)], this)))
 }
 
+// Request returns what a model call of an agent was sent: the one that event n belongs to, or with 0
+// the newest. messages.NotFound: the event belongs to no model call.
+func (c *Client) Request(ctx context.Context, agent string, n messages.EventNumber) (projections.ModelRequest, error) {
+	return one(viewed[projections.ModelRequest](ctx, c, agent, messages.Query{View: "request", At: n}, nil))
+}
+
 // Show returns what an agent does, its queue and what it waits for.
 func (c *Client) Show(ctx context.Context, agent string, o ...ViewOption) (projections.AgentStatus, error) {
 	return one(viewed[projections.AgentStatus](ctx, c, agent, messages.Query{View: "show"}, o))

@@ -81,6 +81,9 @@ type Config struct {
 	// Scrubbed says how far the log was read through in the background. Nil: it is not
 	// told.
 	Scrubbed func(context.Context) *doctor.Scrubbed
+	// Requested returns what a model call was sent, as [actors.Runtime.Requested]. Nil: the view
+	// request is refused.
+	Requested func(context.Context, messages.AgentID, *projections.RequestedCall, actors.HistoryAt) (*projections.ModelRequest, error)
 	// Encrypted reports that the data of agents is encrypted where it is stored.
 	Encrypted bool
 	// DeadLetters is the name of the stream of dead letters, Inbox that of the

@@ -99,6 +99,7 @@ var (
 		"inventory": {},
 		"blob":      {"blob", "from", "cursor"},
 		"doctor":    {},
+		"request":   {"at"},
 	}
 )
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,11 @@ func (a *app) runHistory(ctx context.Context, agent string, q messages.Query) er
 
 // item prints an item of history for a person.
 func (a *app) item(item projections.HistoryItem) {
+	a.itemAs(strconv.FormatUint(uint64(item.N), 10), item)
+}
+
+// itemAs prints an item with what it comes from, such as the number of an event.
+func (a *app) itemAs(from string, item projections.HistoryItem) {
 	const margin = "        "
 	title, text := string(item.Type), item.Content.Text()
 	switch item.Type {
@@ -67,7 +73,7 @@ func (a *app) item(item projections.HistoryItem) {
 	if item.Status != "" {
 		title += " [" + string(item.Status) + "]"
 	}
-	a.printf("%6d  %s\n%s%s\n", item.N, a.bold(a.out, projections.Printable(title, 200)), margin, indented(safe(text), margin))
+	a.printf("%6s  %s\n%s%s\n", from, a.bold(a.out, projections.Printable(title, 200)), margin, indented(safe(text), margin))
 }
 
 func (a *app) state() *cobra.Command {

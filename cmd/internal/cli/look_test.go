@@ -28,6 +28,7 @@ func TestLook(t *testing.T) {
 	lookHistory(t, w)
 	lookState(t, w)
 	lookTurn(t, w)
+	lookRequest(t, w)
 
 	wantKeys(t, w.run("show", "assistant/main", "-o", "json").exits(0).objects()[0], "agent", "phase", "events", "epoch", "owner", "updated", "queue", "waiting")
 	w.run("show", "assistant/main").exits(0, "idle", "assistant/main")
@@ -80,6 +81,24 @@ func lookHistory(t *testing.T, w *world) {
 		t.Errorf("history at 5: %v", r)
 	}
 	w.run("history", "assistant/main", "--at", "5000").exits(1, "no event 5000")
+}
+
+func lookRequest(t *testing.T, w *world) {
+	w.run("request", "assistant/main", "6").exits(0, "turn t4, step 1, attempt 1, call m5, event 5", "demo/demo", "yes, the hash that was recorded", "calculator", `"expression"`, "17 times 3")
+	for _, n := range []string{"10", "11", "12"} { // of the second call
+		o := w.run("request", "assistant/main", n, "-o", "json").exits(0).objects()
+		if len(o) != 1 || o[0]["n"] != 10.0 || o[0]["step"] != 2.0 || o[0]["matches"] != true || len(o[0]["items"].([]any)) != 3 {
+			t.Errorf("request of event %s: got %v, want the call of event 10 with 3 items", n, o)
+		}
+		wantKeys(t, o[0], "agent", "at", "attempt", "call", "definition", "hash", "instructions", "items", "matches", "model", "n", "settings", "step", "tools", "turn")
+	}
+	w.run("request", "assistant/main", "3").exits(1, "event 3 of agent assistant/main (input.accepted) belongs to no model call")
+	w.run("request", "assistant/main", "13").exits(1, "(state.patched) belongs to no model call", "was requested by event 10")
+	w.run("request", "assistant/main", "5000").exits(1, "no event 5000")
+	w.run("request", "assistant/none", "5").exits(1, "does not exist", "ls")
+	w.run("request", "assistant/main", "0").exits(2, "1 or more")
+	w.run("request", "assistant/main", "m5").exits(2, "write its number")
+	w.run("request", "assistant/main", "5", "6").exits(2, "one too many")
 }
 
 func lookTurn(t *testing.T, w *world) {

@@ -102,12 +102,7 @@ func (e *Effects) giveUp(x *event, chosen func(*Effect) bool) {
 		if !chosen(c) {
 			return false
 		}
-		outcome := CallSkipped
-		if c.Started != 0 {
-			outcome = CallUnknown
-		}
-		c.leave(outcome)
-		c.Reason, c.Ended, c.EndedAt = "its turn ended without a word of it", x.n, x.at
+		c.giveUp(x)
 		return true
 	})
 }

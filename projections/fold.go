@@ -21,13 +21,23 @@ type Timed interface {
 	At(at time.Time, by *messages.Person)
 }
 
+// Framed is a View that shows what events are the result of.
+type Framed interface {
+	View
+	// InFrame sets the frame whose events are applied next. It is called in place of At.
+	InFrame(f *messages.Frame)
+}
+
 // Fold applies a frame's events to every view, those after event number upto
 // left out; upto 0 means all. It reports whether a later frame may hold more:
 // to see an agent as of event n, fold its frames until Fold returns false.
 func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more bool) {
 	for _, v := range views {
-		if t, ok := v.(Timed); ok {
-			t.At(f.Time, f.Cause.Person())
+		switch v := v.(type) {
+		case Framed:
+			v.InFrame(f)
+		case Timed:
+			v.At(f.Time, f.Cause.Person())
 		}
 	}
 	for i, ev := range f.Events {

@@ -197,6 +197,16 @@ func (c *ToolCall) end(e *event, r toolResult) {
 	c.Ended, c.EndedAt = e.n, e.at
 }
 
+// giveUp ends a call that has no outcome when its turn ends.
+func (c *ToolCall) giveUp(e *event) {
+	outcome := CallSkipped
+	if c.Started != 0 {
+		outcome = CallUnknown
+	}
+	c.leave(outcome)
+	c.Reason, c.Ended, c.EndedAt = "its turn ended without a word of it", e.n, e.at
+}
+
 // Waits reports whether a person must approve or deny the call.
 func (c *ToolCall) Waits() bool { return c.Outcome == CallWaiting && c.Approval != Denied }
 

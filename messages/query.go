@@ -14,11 +14,12 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, timers, replay, inventory, blob, request or doctor of an agent; agents, approvals,
+	// children, timers, replay, inventory, blob, request, why or doctor of an agent; agents, approvals,
 	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
 	// store.
 	View string `json:"view"`
-	// At asks for the view as of an event. Zero: the newest.
+	// At asks for the view as of an event. Zero: the newest. Of the view why it is the event that
+	// is asked about.
 	At EventNumber `json:"at,omitempty"`
 	// From is the first event (or line, or byte of a blob) wanted.
 	From EventNumber `json:"from,omitempty"`

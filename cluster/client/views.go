@@ -77,6 +77,12 @@ func (c *Client) Request(ctx context.Context, agent string, n messages.EventNumb
 	return one(viewed[projections.ModelRequest](ctx, c, agent, messages.Query{View: "request", At: n}, nil))
 }
 
+// Why returns why event n of an agent happened: what it was caused by, in other agents, too, and equal
+// calls. messages.NotFound: the agent has no such event.
+func (c *Client) Why(ctx context.Context, agent string, n messages.EventNumber) (projections.Why, error) {
+	return one(viewed[projections.Why](ctx, c, agent, messages.Query{View: "why", At: n}, nil))
+}
+
 // Show returns what an agent does, its queue and what it waits for.
 func (c *Client) Show(ctx context.Context, agent string, o ...ViewOption) (projections.AgentStatus, error) {
 	return one(viewed[projections.AgentStatus](ctx, c, agent, messages.Query{View: "show"}, o))

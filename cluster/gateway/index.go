@@ -96,6 +96,7 @@ var (
 		"children":  {"at", "from", "cursor"},
 		"timers":    {"at", "from", "cursor"},
 		"replay":    {"at", "whole", "turn", "from", "cursor"},
+		"why":       {"at"},
 		"inventory": {},
 		"blob":      {"blob", "from", "cursor"},
 		"doctor":    {},

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// The bounds of what is read for one chain of causes.
+const (
+	maxParents  = 32
+	maxSiblings = 200
+)
+
+// explain answers with the chain of causes of event q.At. It follows the chain into the logs of parents, and
+// searches the other children of the direct parent for an equal call, on whatever nodes they are. What
+// cannot be read of other agents is named in the chain.
+func (g *Gateway) explain(p *page, a messages.AgentID, q messages.Query) error {
+	if q.At == 0 {
+		return messages.Refuse(messages.BadInput, "the view why wants an event: set \"at\" to its number, as the view events lists it")
+	}
+	c := &projections.Causes{N: q.At}
+	err := g.causes(a, c)
+	w := c.Of(a)
+	if len(w.Chain) == 0 {
+		return err
+	}
+	if family := g.parents(w); family {
+		g.siblings(w)
+	}
+	w.End()
+	p.line(0, w)
+	return err
+}
+
+// causes folds the log of an agent, up to where later events add nothing.
+func (g *Gateway) causes(a messages.AgentID, c *projections.Causes) error {
+	var last messages.EventNumber
+	for rec, err := range g.Log.Read(g.ctx, a, eventlog.Range{}) {
+		if err == nil && last == 0 {
+			err = kept(a, c.N, rec.Frame)
+		}
+		if err != nil {
+			return err
+		}
+		last = rec.Frame.Last()
+		if projections.Fold(rec.Frame, 0, c); c.Settled() {
+			return nil
+		}
+	}
+	return exists(a, c.N, last)
+}
+
+// parents follows a chain up through parents, and reports whether the direct one could be read.
+func (g *Gateway) parents(w *projections.Why) (direct bool) {
+	for i := range maxParents {
+		caller := w.Parent()
+		if caller == nil {
+			return direct
+		}
+		parent, err := messages.ParseAgentID(caller.Agent)
+		if err != nil {
+			return direct
+		}
+		c := w.Above()
+		if err := g.causes(parent, c); err != nil {
+			w.AddMissing(parent, "the chain ends here: "+g.unread(parent, err))
+			return direct
+		}
+		w.AddParent(parent, c)
+		direct = direct || i == 0
+	}
+	return direct
+}
+
+// siblings compares the call of the event with those of the other children of the direct parent. What
+// cannot be read of them is not counted as examined.
+func (g *Gateway) siblings(w *projections.Why) {
+	for _, sibling := range w.Family(maxSiblings) {
+		c := new(projections.Causes)
+		if g.causes(sibling, c) == nil {
+			w.AddSibling(sibling, c)
+		}
+	}
+}
+
+// unread returns why the log of an agent could not be read, for a person.
+func (g *Gateway) unread(a messages.AgentID, err error) string {
+	return messages.AsError(g.damaged(a, err)).Message
+}

@@ -18,7 +18,7 @@ import (
 // output may be longer than a terminal.
 var (
 	lists = []string{"approvals", "effects", "ls", "nodes", "partitions", "show", "timers", "tree", "turns", "usage"}
-	texts = []string{"events", "history", "replay", "request", "state", "turn"}
+	texts = []string{"events", "history", "replay", "request", "state", "turn", "why"}
 )
 
 // paged has cmd show long output by a pager, as git does.

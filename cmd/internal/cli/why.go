@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func (a *app) why() *cobra.Command {
+	return a.connects(&cobra.Command{
+		Use: "why AGENT EVENT", GroupID: groupLook, Args: cobra.ExactArgs(2),
+		Short: "Show why an event happened: back to the input, by whom, and what it repeats",
+		Long: `Show why an event happened, the newest cause first: from a tool call to the model's
+answer that asked for it, to what that model call was sent, to the inputs, and who
+sent them through which endpoint. Decisions of people stand at their time. The chain
+continues in the logs of parents, and calls that are equal, of the agent in any turn or
+of other children of its parent, are listed last. Below is what is evident from it.
+
+` + "`reprise effects`" + ` and ` + "`reprise events AGENT`" + ` list the numbers of events. The first column is
+  event      the event that is asked about
+  then       what happened later to the same call
+  before     what happened before to the same call, turn or timer
+  decided    a decision about the call
+  asked      the answer of a model that asked for the call
+  answered   the call of the model with that answer
+  saw        a result that this model call was the first to include
+  started    the start of the turn
+  input      an input of the turn
+  parent     the call of the parent that the agent works for
+  repeats    an earlier call, or an earlier input, that is equal
+  repeated   a later call that is equal
+  missing    a log that cannot be read, with the reason
+An input that came again under its own id had no effect, and is not recorded.`,
+		Example: `  reprise effects --tool refund --where order=7
+  reprise why support/ticket-42 17`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.ParseUint(args[1], 10, 64)
+			if err != nil || n == 0 {
+				return usage("EVENT %q: write the number of an event, such as 17; `%s events %s` lists them", args[1], a.started, args[0])
+			}
+			q := messages.Query{View: "why", At: messages.EventNumber(n)}
+			_, err = printed(a, a.ofAgent(cmd.Context(), args[0], q), a.whyText)
+			return err
+		},
+	}, defaultTimeout)
+}
+
+// whyText prints a chain of causes for a person.
+func (a *app) whyText(w projections.Why) {
+	rows := [][]string{{"WHY", "AGENT", "EVENT", "AT", "WHAT"}}
+	for _, c := range w.Chain {
+		n := ""
+		if c.N != 0 {
+			n = fmt.Sprint(c.N)
+		}
+		rows = append(rows, []string{string(c.Relation), c.Agent.String(), n, a.time(c.At), causeText(c)})
+	}
+	a.columns(rows)
+	a.printf("\n")
+	a.fields(slices.Concat(a.found(w), a.furtherFrom(w)))
+}
+
+// causeText is a line of a chain of causes.
+func causeText(c projections.Cause) string {
+	text := projections.Printable(c.Text, 400)
+	switch {
+	case c.Command == "":
+	case strings.Contains(c.Text, c.ID): // it is an input, whose text names it
+		text += " [" + sender(c) + "]"
+	default:
+		text += " [" + projections.Printable(c.Command+" "+c.ID, 160) + " " + sender(c) + "]"
+	}
+	if c.More > 0 {
+		text += fmt.Sprintf(" (and %d more before)", c.More)
+	}
+	return text
+}
+
+// sender is who sent a command, and through which endpoint.
+func sender(c projections.Cause) string {
+	if c.Endpoint == messages.EndpointPeer && c.Person == nil {
+		return "from another agent"
+	}
+	by := cmp.Or(personText(c.Person), "no one named")
+	return "by " + by + " through " + cmp.Or(projections.Printable(string(c.Endpoint), 40), "an unknown endpoint")
+}
+
+// found is what is evident from the chain.
+func (a *app) found(w projections.Why) (rows [][2]string) {
+	for _, f := range w.Findings {
+		rows = append(rows, [2]string{"found", projections.Printable(f.Text, 0)})
+	}
+	if len(rows) == 0 {
+		rows = append(rows, [2]string{"found", "no equal call and no repeated input"})
+	}
+	if w.Examined < w.Siblings {
+		rows = append(rows, [2]string{"", fmt.Sprintf("of %d other children of its parent %d were searched for an equal call", w.Siblings, w.Examined)})
+	}
+	return rows
+}
+
+// furtherFrom is what to type next.
+func (a *app) furtherFrom(w projections.Why) (rows [][2]string) {
+	next := func(what, command string, c projections.Cause) {
+		rows = append(rows, [2]string{"next", fmt.Sprintf("`%s %s %s %d` %s", a.started, command, c.Agent, c.N, what)})
+	}
+	asked := func(c projections.Cause) bool { return messages.Is(c.Type, messages.BeginsModelCall) }
+	if i := slices.IndexFunc(w.Chain, asked); i >= 0 {
+		next("shows what the model was sent", "request", w.Chain[i])
+	}
+	equal := func(c projections.Cause) bool {
+		return c.Call != "" && (c.Relation == projections.CauseRepeats || c.Relation == projections.CauseRepeated)
+	}
+	if i := slices.IndexFunc(w.Chain, equal); i >= 0 {
+		next("shows why the other call was made", "why", w.Chain[i])
+	}
+	return rows
+}

@@ -24,6 +24,7 @@ const (
 	CauseParent   Relation = "parent"   // the call of the parent that the turn works for
 	CauseRepeats  Relation = "repeats"  // an earlier call or input that is equal
 	CauseRepeated Relation = "repeated" // a later call that is equal
+	CauseEqual    Relation = "equal"    // an equal call of the parent or of another child of the parent
 	CauseMissing  Relation = "missing"  // what cannot be read, with the reason
 )
 

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func causeText(ev messages.Event) string {
 		text, known = lifeText(ev)
 	}
 	if !known {
-		text = summarize(ev)
+		text = cmp.Or(summarize(ev), ev.EventType())
 	}
 	return shortened(text, maxCauseText)
 }
@@ -71,6 +72,8 @@ func toolText(ev messages.Event) (text string, known bool) {
 		return fmt.Sprintf("%s ran, attempt %d, key %s%s", ev.Tool, ev.Attempt, ev.Key, colon(ev.Reason)), true
 	case messages.ToolUnknown:
 		return "the outcome of call " + string(ev.Call) + " is unknown" + colon(ev.Reason), true
+	case messages.ToolFlagged:
+		return "call " + string(ev.Call) + " was flagged" + colon(ev.Reason), true
 	case messages.ApprovalRequested:
 		return fmt.Sprintf("%s with %s waits for approval%s", ev.Tool, ev.Arguments, colon(ev.Reason)), true
 	case messages.ChildSpawned:

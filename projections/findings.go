@@ -172,9 +172,7 @@ func (w *Why) findElsewhere(kind string, a messages.AgentID, c *Causes, why stri
 		return
 	}
 	l := m.line
-	if l.Relation, l.Agent = CauseRepeats, a; l.At.After(w.call.line.At) {
-		l.Relation = CauseRepeated
-	}
+	l.Relation, l.Agent = CauseEqual, a
 	w.equal = append(w.equal, l)
 	w.Findings = append(w.Findings, Finding{
 		Kind: kind, Text: fmt.Sprintf("agent %s made the same call, %s, which %s: %s", a, m.ref(), m.became(), why),

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"cmp"
+
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -23,14 +25,21 @@ func (g *Gateway) explain(p *page, a messages.AgentID, q messages.Query) error {
 	err := g.causes(a, c)
 	w := c.Of(a)
 	if len(w.Chain) == 0 {
-		return err
+		return cmp.Or(err, error(deletedSince(a, q.At)))
 	}
 	if family := g.parents(w); family {
 		g.siblings(w)
 	}
 	w.End()
-	p.line(0, w)
+	if p.line(0, w); err != nil { // the log cannot be read behind the event
+		p.flush()
+	}
 	return err
+}
+
+// deletedSince refuses an event of an agent that was deleted while its log was read.
+func deletedSince(a messages.AgentID, n messages.EventNumber) *messages.Error {
+	return messages.Refuse(messages.NotFound, "agent %s was deleted: there is no event %d any more", a, n)
 }
 
 // causes folds the log of an agent, up to where later events add nothing.

@@ -36,6 +36,7 @@ of other children of its parent, are listed last. Below is what is evident from 
   parent     the call of the parent that the agent works for
   repeats    an earlier call, or an earlier input, that is equal
   repeated   a later call that is equal
+  equal      an equal call of the parent, or of another child of the parent
   missing    a log that cannot be read, with the reason
 An input that came again under its own id had no effect, and is not recorded.`,
 		Example: `  reprise effects --tool refund --where order=7
@@ -116,7 +117,7 @@ func (a *app) furtherFrom(w projections.Why) (rows [][2]string) {
 		next("shows what the model was sent", "request", w.Chain[i])
 	}
 	equal := func(c projections.Cause) bool {
-		return c.Call != "" && (c.Relation == projections.CauseRepeats || c.Relation == projections.CauseRepeated)
+		return c.Call != "" && slices.Contains([]projections.Relation{projections.CauseRepeats, projections.CauseRepeated, projections.CauseEqual}, c.Relation)
 	}
 	if i := slices.IndexFunc(w.Chain, equal); i >= 0 {
 		next("shows why the other call was made", "why", w.Chain[i])

@@ -298,3 +298,29 @@ func TestWhyOfAnyStory(t *testing.T) {
 		}
 	}
 }
+
+// In a life of 10,000 events a call is found to repeat one of the first turn, and the other way round.
+func TestWhyOfALongLife(t *testing.T) {
+	const turns = 1250
+	var parts []any
+	for i := range turns {
+		in, turn := fmt.Sprint("u", i), messages.TurnID(fmt.Sprint("t", i))
+		parts = append(parts, inputBy(in, "bob"), accepted(in, "order "+in))
+		parts = append(parts, oneTurn(turn, "m1", in, refundCall(turn, "c1", fmt.Sprint(i%(turns-1))))...)
+		parts = append(parts, refundStarted(turn, "c1", 1), effect, messages.ToolCompleted{Turn: turn, Call: "c1", Output: "paid"},
+			effect, messages.TurnCompleted{Turn: turn, Output: "done", Inputs: []string{in}})
+	}
+	list := storyOf(parts...)
+	const first, last = 5, 8*(turns-1) + 5
+	for asked, found := range map[messages.EventNumber]messages.EventNumber{first: last, last: first} {
+		c := &Causes{N: asked}
+		for _, f := range list {
+			Fold(f, 0, c)
+		}
+		w := c.Of(testAgent)
+		w.End()
+		if end := w.Chain[len(w.Chain)-1]; len(w.Findings) != 1 || w.Findings[0].Kind != "repeats" || end.N != found || len(w.Chain) != 8 {
+			t.Errorf("event %d:\n%s", asked, whyText(w))
+		}
+	}
+}

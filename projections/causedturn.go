@@ -70,6 +70,9 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 // start folds the start of a turn.
 func (c *Causes) start(e *event, ev messages.TurnStarted) {
 	t := &causedTurn{id: ev.Turn, started: c.line(CauseStarted, e), continues: c.turns[ev.Continues]}
+	if t.continues != nil {
+		t.results, t.continues.results = t.continues.results, nil
+	}
 	for _, id := range ev.Inputs {
 		if in := c.inputs[id]; in != nil {
 			t.join(in)
@@ -141,7 +144,8 @@ func (t *causedTurn) continuesTurn(of *causedTurn) bool {
 	return false
 }
 
-// end folds the end of the turn, and returns its calls.
+// end folds the end of the turn, and returns its calls. Results of a failed turn are kept for one that
+// continues it.
 func (t *causedTurn) end(e *event) []madeCall {
 	made := make([]madeCall, len(t.calls))
 	for i, call := range t.calls {
@@ -150,6 +154,8 @@ func (t *causedTurn) end(e *event) []madeCall {
 		}
 		made[i] = call.made()
 	}
-	t.models, t.calls, t.results = nil, nil, nil
+	if t.models, t.calls = nil, nil; !e.Is(messages.Failed) {
+		t.results = nil
+	}
 	return made
 }

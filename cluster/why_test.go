@@ -191,6 +191,34 @@ func TestWhyNot(t *testing.T) { // A105
 	}
 }
 
+// A log that was not written by a node may name any parent: the chain leads into no other tenant, and ends where
+// it would come back to a call.
+func TestWhyStaysInItsTenant(t *testing.T) {
+	w := newWorld(t)
+	log := w.openLog()
+	frame := func(parent messages.Caller) []*messages.Frame {
+		return []*messages.Frame{{ID: "f1", First: 1, Time: storyTime, Cause: messages.Cause{Type: "task"}, Events: []messages.Event{
+			messages.AgentCreated{Agent: "default/test/child"},
+			messages.InputAccepted{Input: "u1", Content: messages.TextContent(secret), Parent: &messages.Parent{Caller: parent}},
+			messages.TurnStarted{Turn: "t3", Inputs: []string{"u1"}, MaxSteps: 1},
+			messages.ToolRequested{Turn: "t3", Step: 1, Call: "c1", Tool: "ask"},
+			messages.ChildSpawned{Turn: "t3", Call: "c1", Tool: "ask", Child: "default/test/child", Input: "u1"},
+		}}}
+	}
+	other := messages.AgentID{Tenant: "other", Kind: "test", Key: "boss"}
+	loops, child := storyAgent("loops"), storyAgent("child")
+	w.store(log, other, frame(messages.Caller{}))
+	w.store(log, child, frame(messages.Caller{Agent: other.Full(), Turn: "t3", Call: "c1"}))
+	w.store(log, loops, frame(messages.Caller{Agent: loops.Full(), Turn: "t3", Call: "c1"}))
+	n := w.node(readsOnly)
+	if text := w.whyText(n, child.String(), 4); strings.Count(text, secret) != 1 || !strings.Contains(text, "missing   other/test/boss 0") {
+		t.Errorf("of a parent in another tenant:\n%s", text)
+	}
+	if text := w.whyText(n, loops.String(), 4); strings.Count(text, secret) != 2 {
+		t.Errorf("of an agent that is its own parent:\n%s", text)
+	}
+}
+
 // lose removes frame number i, from 0, from the log of an agent, as a server does that cannot read it.
 func (w *world) lose(agent string, i int) {
 	w.t.Helper()

@@ -127,14 +127,14 @@ func (w *Why) addFamily(p messages.AgentID, c *Causes) {
 	w.Siblings = len(w.family)
 }
 
-// Family returns the other children of the direct parent, at most limit of them, the newest first. An
-// event that is about no call has none.
+// Family returns the other children of the direct parent in the agent's tenant, at most limit of them, the
+// newest first. An event that is about no call has none.
 func (w *Why) Family(limit int) (list []messages.AgentID) {
 	if w.call == nil {
 		return nil
 	}
 	for _, s := range slices.Backward(w.family) {
-		if a, err := messages.ParseAgentID(s.child); err == nil && len(list) < limit {
+		if a, err := messages.ParseAgentID(s.child); err == nil && a.Tenant == w.Agent.Tenant && len(list) < limit {
 			list = append(list, a)
 		}
 	}

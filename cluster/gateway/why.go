@@ -60,24 +60,27 @@ func (g *Gateway) causes(a messages.AgentID, c *projections.Causes) error {
 	return exists(a, c.N, last)
 }
 
-// parents follows a chain up through parents, and reports whether the direct one could be read.
+// parents follows a chain up through parents, and reports whether the direct one could be read. Logs may be
+// imported, and name any parent: the chain stays within the tenant, and visits each call once.
 func (g *Gateway) parents(w *projections.Why) (direct bool) {
-	for i := range maxParents {
-		caller := w.Parent()
-		if caller == nil {
-			return direct
-		}
+	visited := make(map[messages.Caller]bool)
+	for w.Parent() != nil && len(visited) < maxParents {
+		caller := *w.Parent()
 		parent, err := messages.ParseAgentID(caller.Agent)
-		if err != nil {
+		switch {
+		case err != nil || visited[caller]:
+			return direct
+		case parent.Tenant != w.Agent.Tenant:
+			w.AddMissing(parent, "the chain ends here: it is an agent of another tenant")
 			return direct
 		}
 		c := w.Above()
 		if err := g.causes(parent, c); err != nil {
-			w.AddMissing(parent, "the chain ends here: "+g.unread(parent, err))
+			w.AddMissing(parent, "the chain ends here: "+messages.AsError(g.damaged(parent, err)).Message)
 			return direct
 		}
 		w.AddParent(parent, c)
-		direct = direct || i == 0
+		direct, visited[caller] = true, true
 	}
 	return direct
 }
@@ -91,9 +94,4 @@ func (g *Gateway) siblings(w *projections.Why) {
 			w.AddSibling(sibling, c)
 		}
 	}
-}
-
-// unread returns why the log of an agent could not be read, for a person.
-func (g *Gateway) unread(a messages.AgentID, err error) string {
-	return messages.AsError(g.damaged(a, err)).Message
 }

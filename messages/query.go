@@ -14,7 +14,7 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, timers, replay, inventory, blob, request, why or doctor of an agent; agents, approvals,
+	// children, timers, replay, inventory, blob, request, why, timeline or doctor of an agent; agents, approvals,
 	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
 	// store.
 	View string `json:"view"`
@@ -25,7 +25,8 @@ type Query struct {
 	From EventNumber `json:"from,omitempty"`
 	// Limit is the most lines wanted in one page. Zero: the server's choice.
 	Limit int `json:"limit,omitempty"`
-	// Follow continues with new events, for half a minute at a time.
+	// Follow continues with new events, for half a minute at a time. The view is events, or
+	// timeline, whose rows are then those that have changed at From or later.
 	Follow bool `json:"follow,omitempty"`
 	// Cursor asks for the page after the one that ended with it. For a view of an agent
 	// From is set, too; the page is found without the cursor, but slower.
@@ -69,10 +70,11 @@ type Query struct {
 	// may be left out. The view is blob.
 	Blob Blob `json:"blob,omitzero"`
 	// Tail asks for that many of the newest lines, if From is zero; the view is events,
-	// history or turns.
+	// history or turns. Of timeline it asks for the rows that begin in that many of the newest
+	// events, which alone are read.
 	Tail int `json:"tail,omitempty"`
 	// Turn is the turn that is wanted, of the view turn, or the only one whose lines are, of
-	// events, history, effects or replay.
+	// events, history, effects, replay or timeline.
 	Turn TurnID `json:"turn,omitempty"`
 }
 

@@ -54,6 +54,13 @@ func (c *Client) Replay(ctx context.Context, agent string, o ...ViewOption) iter
 	return viewed[projections.Change](ctx, c, agent, messages.Query{View: "replay"}, o)
 }
 
+// Timeline yields what happened to an agent as a person thinks of it, a row for each input, turn,
+// model call, tool call and so on. With Follow in [Only] it continues with the rows that change,
+// each one whole, until ctx ends.
+func (c *Client) Timeline(ctx context.Context, agent string, o ...ViewOption) iter.Seq2[projections.Row, error] {
+	return viewed[projections.Row](ctx, c, agent, messages.Query{View: "timeline"}, o)
+}
+
 // History yields what a model sees of an agent, oldest first.
 func (c *Client) History(ctx context.Context, agent string, o ...ViewOption) iter.Seq2[projections.HistoryItem, error] {
 	return viewed[projections.HistoryItem](ctx, c, agent, messages.Query{View: "history"}, o)

@@ -97,6 +97,7 @@ var (
 		"timers":    {"at", "from", "cursor"},
 		"replay":    {"at", "whole", "turn", "from", "cursor"},
 		"why":       {"at"},
+		"timeline":  {"at", "from", "tail", "follow", "turn", "cursor"},
 		"inventory": {},
 		"blob":      {"blob", "from", "cursor"},
 		"doctor":    {},

@@ -126,6 +126,8 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return lines(p, a, q, func() []messages.Timer { return w.Timers.Lines(a) }, &w)
 	case "replay":
 		return g.replay(p, a, q)
+	case "timeline":
+		return g.timeline(p, a, q)
 	case "show":
 		return g.show(p, a, q)
 	case "why":
@@ -137,7 +139,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "request":
 		return g.request(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline and doctor", q.View)
 }
 
 // lines pages the list that the views give once the agent's events are folded;
@@ -225,8 +227,13 @@ func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error
 // fold folds the agent's events up to n, all of them if n is 0. An agent
 // without events and an n past the end are refused.
 func (g *Gateway) fold(a messages.AgentID, n messages.EventNumber, views ...projections.View) error {
+	return g.foldFrom(1, a, n, views...)
+}
+
+// foldFrom is fold for the frames from the one that holds event first on.
+func (g *Gateway) foldFrom(first messages.EventNumber, a messages.AgentID, n messages.EventNumber, views ...projections.View) error {
 	var last messages.EventNumber
-	for rec, err := range g.Log.Read(g.ctx, a, eventlog.Range{}) {
+	for rec, err := range g.Log.Read(g.ctx, a, eventlog.From(first)) {
 		if err == nil && last == 0 {
 			err = kept(a, n, rec.Frame)
 		}

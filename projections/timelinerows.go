@@ -53,9 +53,9 @@ func (t *Timeline) beginModel(e *event) bool {
 	}
 	switch {
 	case e.Is(messages.BeginsModelCall):
-		t.add(e, Row{Kind: kind, Title: messages.ModelOf(e.Event), Status: "running", Person: e.by}, &modelRow{modelCall(e.Fields, e.Event)})
+		t.add(e, Row{Kind: kind, Title: messages.ModelOf(e.Event), Status: "running"}, &modelRow{modelCall(e.Fields, e.Event)})
 	case kind == RowCompaction && e.Call == "":
-		r := Row{Kind: kind, Person: e.by}
+		r := Row{Kind: kind}
 		(&modelRow{}).apply(&r, e)
 		t.add(e, r, nil)
 	default:

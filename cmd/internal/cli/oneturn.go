@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -53,7 +53,7 @@ func (a *app) turnText(t projections.TurnDetail) {
 	for _, p := range t.Pauses {
 		until := "still waits" + because(p.Message)
 		if !p.Until.IsZero() {
-			until = "waited " + took(p.At, p.Until) + by(p.Person)
+			until = "waited " + replay.Took(p.At, p.Until) + by(p.Person)
 		}
 		a.headline("pause", "%s, %s", p.Reason, until)
 	}
@@ -63,7 +63,7 @@ func (a *app) turnText(t projections.TurnDetail) {
 	}
 	total := fmt.Sprintf("%d steps, %s", t.Steps, costText(t.Usage, t.Cost))
 	if !t.EndedAt.IsZero() {
-		total += ", " + took(t.StartedAt, t.EndedAt)
+		total += ", " + replay.Took(t.StartedAt, t.EndedAt)
 	}
 	a.headline("total", "%s", total)
 }
@@ -81,7 +81,7 @@ func (a *app) stepText(s projections.TurnStep, answer string) {
 			how = costText(m.Usage, m.Cost)
 		}
 		if !m.EndedAt.IsZero() {
-			how = took(m.StartedAt, m.EndedAt) + ", " + how
+			how = replay.Took(m.StartedAt, m.EndedAt) + ", " + how
 		}
 		a.headline(fmt.Sprintf("step %d", s.Step), "%s, %s", m.Model, how)
 	}
@@ -102,7 +102,7 @@ func (a *app) stepText(s projections.TurnStep, answer string) {
 			}
 		}
 		if !c.StartedAt.IsZero() && !c.EndedAt.IsZero() {
-			how += ", " + took(c.StartedAt, c.EndedAt)
+			how += ", " + replay.Took(c.StartedAt, c.EndedAt)
 		}
 		a.headline("  call "+string(c.ID), "%s: %s", callText(c.Tool, c.Arguments), how)
 		if text := outputText(c); text != "" {
@@ -138,18 +138,6 @@ func costText(u messages.Usage, cost messages.Cost) string {
 		text += ", cost " + cost.String()
 	}
 	return text
-}
-
-// took is the time between two moments, to a sensible digit.
-func took(from, to time.Time) string {
-	d := to.Sub(from)
-	switch {
-	case d < 10*time.Millisecond:
-		return d.Round(time.Millisecond / 10).String()
-	case d < 10*time.Second:
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }
 
 // turnFlag gives cmd the flag --turn.

@@ -25,12 +25,17 @@ var (
 func (a *app) paged(cmd *cobra.Command) {
 	once := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		goesOn := slices.ContainsFunc([]string{"follow", "watch"}, cmd.Flags().Changed)
-		if a.noPager || goesOn || a.json() || dumb() || !isTerminal(a.out) || !isTerminal(a.in) {
-			return once(cmd, args)
-		}
-		return a.page(cmd, func() error { return once(cmd, args) })
+		return a.inPager(cmd, func() error { return once(cmd, args) })
 	}
+}
+
+// inPager shows what run writes by a pager where its output may be longer than a terminal.
+func (a *app) inPager(cmd *cobra.Command, run func() error) error {
+	goesOn := slices.ContainsFunc([]string{"follow", "watch"}, cmd.Flags().Changed)
+	if a.noPager || goesOn || a.json() || dumb() || !isTerminal(a.out) || !isTerminal(a.in) {
+		return run()
+	}
+	return a.page(cmd, run)
 }
 
 // page shows what run writes by $PAGER, or by less. Without either it is written as it is.

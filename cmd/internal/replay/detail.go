@@ -1,0 +1,145 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// tab is what is shown of an event.
+type tab int
+
+// The tabs, in the order of their keys.
+const (
+	tabChange tab = iota
+	tabHistory
+	tabState
+	tabRequest
+	tabEvent
+	tabWhy
+)
+
+// tabNames are those of the tabs.
+var tabNames = [...]string{"change", "history", "state", "request", "event", "why"}
+
+// mostItems is how many of the newest items of a history are shown.
+const mostItems = 200
+
+// query returns the query for what a tab shows of event n.
+func (t tab) query(n messages.EventNumber) messages.Query {
+	switch t {
+	case tabChange:
+		return messages.Query{View: "replay", From: n, At: n}
+	case tabHistory:
+		return messages.Query{View: "history", At: n, Tail: mostItems}
+	case tabEvent:
+		return messages.Query{View: "events", From: n, Limit: 1}
+	}
+	return messages.Query{View: tabNames[t], At: n}
+}
+
+// wanted is what is shown of an event.
+type wanted struct {
+	tab tab
+	n   messages.EventNumber
+}
+
+// detailMsg is what was asked for, as lines of text.
+type detailMsg struct {
+	of    wanted
+	lines []string
+	// failed reports whether the lines are why there is no answer.
+	failed bool
+}
+
+// mostText is the most bytes of an answer that are shown.
+const mostText = 1 << 20
+
+// detailOf returns a function that asks for what is shown of an event, until its context or that of
+// the debugger ends.
+func detailOf(ctx context.Context, ask Source) func(context.Context, wanted) detailMsg {
+	return func(until context.Context, w wanted) detailMsg {
+		within, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(until, cancel)()
+		var text strings.Builder
+		for line, err := range ask(within, w.tab.query(w.n)) {
+			if err != nil {
+				return detailMsg{of: w, lines: []string{err.Error()}, failed: true}
+			}
+			if text.WriteString(w.tab.text(line)); text.Len() > mostText {
+				text.WriteString("… the rest is left out here\n")
+				break
+			}
+		}
+		return detailMsg{of: w, lines: strings.Split(strings.TrimRight(text.String(), "\n"), "\n")}
+	}
+}
+
+// text returns a line of the tab's view as a person reads it. It is as users and models wrote it.
+func (t tab) text(line json.RawMessage) string {
+	switch t {
+	case tabChange:
+		var c projections.Change
+		if json.Unmarshal(line, &c) == nil {
+			return changeText(c)
+		}
+	case tabHistory:
+		var item projections.HistoryItem
+		if json.Unmarshal(line, &item) == nil {
+			return itemText(item)
+		}
+	}
+	var named struct{ Text string }
+	if t != tabState && json.Unmarshal(line, &named) == nil && named.Text != "" {
+		return named.Text + "\n"
+	}
+	var indented bytes.Buffer
+	if json.Indent(&indented, line, "", "  ") != nil {
+		return string(line) + "\n"
+	}
+	return indented.String() + "\n"
+}
+
+// changeText returns what an event changed.
+func changeText(c projections.Change) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "event %d  %s  %s\n", c.N, c.Type, c.At.UTC().Format(time.RFC3339Nano))
+	if c.Summary != "" {
+		b.WriteString(c.Summary + "\n")
+	}
+	for _, part := range [...]struct {
+		name  string
+		lines []string
+	}{{"queue", c.Queue}, {"turn", c.Turn}, {"history", c.History}, {"state", c.State}} {
+		if len(part.lines) > 0 {
+			fmt.Fprintf(&b, "\n%s\n  %s\n", part.name, strings.Join(part.lines, "\n  "))
+		}
+	}
+	return b.String()
+}
+
+// itemText returns an item of history.
+func itemText(item projections.HistoryItem) string {
+	title, text := string(item.Type), projections.ContentText(item.Content)
+	switch item.Type {
+	case messages.ItemMessage:
+		title = item.Role
+	case messages.ItemCall:
+		title, text = "call", item.Name+"("+item.Arguments+")"
+	case messages.ItemCallOutput:
+		title, text = "result", item.Output
+	}
+	for _, more := range [...]string{string(item.CallID), string(item.Status), item.Missing} {
+		if more != "" {
+			title += " " + more
+		}
+	}
+	return fmt.Sprintf("event %d  %s\n  %s\n", item.N, title, strings.ReplaceAll(text, "\n", "\n  "))
+}

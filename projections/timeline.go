@@ -98,8 +98,8 @@ func (r *Row) waited(at time.Time) {
 }
 
 // Timeline folds the events of an agent into rows, what repeats itself left out. It may begin with
-// any event: the rows that begin from there on are the same but for their parents. The zero value
-// has none.
+// any event: the rows that begin from there on are the same, but for parents and owners from before.
+// The zero value has none.
 type Timeline struct {
 	origin
 	node    string
@@ -144,8 +144,8 @@ func (t *Timeline) change(o *openRow, e *event) (ended bool) {
 	if !o.fold.about(e) {
 		return false
 	}
-	r := &t.rows[o.index]
-	own, ended := o.fold.apply(&r.Row, e)
+	r := t.rows[o.index].Row
+	own, ended := o.fold.apply(&r, e)
 	if !own && !ended {
 		return false
 	}
@@ -154,6 +154,7 @@ func (t *Timeline) change(o *openRow, e *event) (ended bool) {
 		r.waited(e.at)
 		r.Until, r.Open = e.at, false
 	}
+	t.rows[o.index].Row = r
 	t.mark(o.index)
 	return ended
 }

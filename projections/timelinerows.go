@@ -146,7 +146,7 @@ func (i *inputRow) apply(r *Row, e *event) (own, ended bool) {
 // turnRow folds a turn.
 type turnRow struct{ Turn }
 
-func (t *turnRow) about(e *event) bool { return e.Turn == t.ID }
+func (t *turnRow) about(e *event) bool { return e.Turn == t.ID && !e.Is(messages.BeginsTurn) }
 
 func (t *turnRow) apply(r *Row, e *event) (own, ended bool) {
 	t.ID = e.Turn

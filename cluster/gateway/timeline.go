@@ -69,6 +69,9 @@ type timelining struct {
 // followTimeline sends the rows that have changed at q.From or later, then each row that changes,
 // whole, as often as it does.
 func (g *Gateway) followTimeline(p *page, a messages.AgentID, q messages.Query) error {
+	if q.At != 0 {
+		return messages.Refuse(messages.BadInput, "view timeline is followed as it is now: at names a moment before")
+	}
 	feed, leave := g.Broker.follow(a)
 	defer leave()
 	f, is := restOf[*timelining](g, a, q)

@@ -59,7 +59,7 @@ type detailMsg struct {
 }
 
 // mostText is the most bytes of an answer that are shown.
-const mostText = 1 << 20
+const mostText = 256 << 10
 
 // detailOf returns a function that asks for what is shown of an event, until its context or that of
 // the debugger ends.
@@ -78,7 +78,8 @@ func detailOf(ctx context.Context, ask Source) func(context.Context, wanted) det
 				break
 			}
 		}
-		return detailMsg{of: w, lines: strings.Split(strings.TrimRight(text.String(), "\n"), "\n")}
+		lines := strings.ReplaceAll(strings.TrimRight(text.String(), "\n"), "\r\n", "\n")
+		return detailMsg{of: w, lines: strings.Split(lines, "\n")}
 	}
 }
 

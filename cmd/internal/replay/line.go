@@ -113,14 +113,15 @@ func (m *model) cell(r *projections.Row, from, to time.Time, i int) rune {
 	whole := max(to.Sub(from), 1)
 	part := projections.Span{From: from.Add(whole * time.Duration(i) / barWidth), Until: from.Add(whole * time.Duration(i+1) / barWidth)}
 	last := i == barWidth-1 && !r.At.Before(to)
-	if !last && !overlap(part, projections.Span{From: r.At, Until: m.end(r)}) {
+	row := projections.Span{From: r.At, Until: m.end(r)}
+	if !last && !overlap(part, row) {
 		return '·'
 	}
 	for _, w := range r.Waits {
 		if w.Until.IsZero() {
 			w.Until = m.now()
 		}
-		if !w.From.After(part.From) && !w.Until.Before(part.Until) {
+		if overlap(w, middle(part, row)) {
 			return '░'
 		}
 	}
@@ -136,6 +137,18 @@ func overlap(part, s projections.Span) bool {
 		return !s.From.Before(part.From) && s.From.Before(part.Until)
 	}
 	return s.From.Before(part.Until) && s.Until.After(part.From)
+}
+
+// middle returns the moment in the middle of what two spans share.
+func middle(a, b projections.Span) projections.Span {
+	if b.From.After(a.From) {
+		a.From = b.From
+	}
+	if b.Until.Before(a.Until) {
+		a.Until = b.Until
+	}
+	at := a.From.Add(a.Until.Sub(a.From) / 2)
+	return projections.Span{From: at, Until: at}
 }
 
 // fit returns text cut or filled to a width.

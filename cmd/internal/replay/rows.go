@@ -22,7 +22,7 @@ type rows struct {
 // others.
 func (r *rows) add(batch []projections.Row) (added int) {
 	var older []*projections.Row
-	for i := range batch {
+	for i := range batch { // the rows are kept
 		row := &batch[i]
 		at, found := r.place(row.N)
 		switch {
@@ -39,9 +39,26 @@ func (r *rows) add(batch []projections.Row) (added int) {
 			r.turn(row)
 		}
 	}
-	r.insert(older)
-	r.apply(r.filter)
+	if r.insert(older); len(older) > 0 || r.filter == "" {
+		r.apply(r.filter)
+		return added
+	}
+	for _, row := range batch {
+		r.refilter(row.N)
+	}
 	return added
+}
+
+// refilter shows the row of an event, or does so no longer, as it now matches the filter.
+func (r *rows) refilter(n messages.EventNumber) {
+	of, _ := r.place(n)
+	at, shown := place(r.shown, n)
+	switch fits := matches(r.all[of], r.filter); {
+	case fits && !shown:
+		r.shown = slices.Insert(r.shown, at, r.all[of])
+	case shown && !fits:
+		r.shown = slices.Delete(r.shown, at, at+1)
+	}
 }
 
 // turn keeps the row of a turn.

@@ -51,7 +51,7 @@ tools:
 	}
 	named := fmt.Sprintf("[%d bytes, kept as blob %s]", size, hash)
 	for _, form := range []string{"text", "json"} {
-		if r := w.run("replay", "assistant/main", "-o", form).exits(0, named); len(r.out) > 100<<10 {
+		if r := w.run("replay", "assistant/main", "--wide", "-o", form).exits(0, named); len(r.out) > 100<<10 {
 			t.Errorf("replay -o %s gives %d bytes", form, len(r.out))
 		}
 	}

@@ -37,7 +37,8 @@ providers:
 	if was := w.run("history", "assistant/a", "--at", strconv.Itoa(before), "-o", "json").exits(0).objects(); len(was) != 4 || was[0]["content"] != "What is the weather like?" {
 		t.Errorf("history before it: %v", was)
 	}
-	w.run("replay", "assistant/a").exits(0, "2 items are gone", "developer: Grüezi")
+	w.run("replay", "assistant/a", "--wide").exits(0, "2 items are gone", "developer: Grüezi")
+	w.run("replay", "assistant/a").exits(0, "compaction", "2 items replaced", "Grüezi")
 	w.run("compact", "assistant/a", "--keep", "2").exits(0, "nothing changed: nothing can be compacted")
 
 	w.run("ask", "assistant/a", strings.Repeat("This is a long text. ", 12)).exits(0, "Grüezi")

@@ -34,7 +34,8 @@ func TestDelete(t *testing.T) { // A108
 	if events := w.run("events", "worker/a", "-o", "json").exits(0).objects(); len(events) != 1 || events[0]["type"] != "agent.deleted" {
 		t.Errorf("its events are %v", events)
 	}
-	w.run("replay", "worker/a").exits(0, "agent.deleted")
+	w.run("replay", "worker/a", "--wide").exits(0, "agent.deleted")
+	w.run("replay", "worker/a").exits(0, "what came before is gone", "deleted")
 	w.run("history", "worker/a", "--at", "2").exits(1, "deleted")
 	w.run("ls").exits(0, "no agents")
 	w.run("ls", "--deleted").exits(0, "worker/a", "deleted")

@@ -91,9 +91,10 @@ func TestTurnSurvivesKill(t *testing.T) {
 	w.run("history", "worker/main").exits(0, "use hold", "call", "hold(", "result", "held")
 	w.run("history", "assistant/main").exits(0, "17 times 3", "51")
 	w.run("events", "worker/main").exits(0, "agent.activated", "tool.started", "turn.completed")
-	for _, view := range []string{"events", "replay"} { // both show where the agent went
-		w.run(view, "worker/main").exits(0, "node="+w.run("nodes", "-o", "json").exits(0).objects()[0]["node"].(string), "host=")
-	}
+	owner := w.run("nodes", "-o", "json").exits(0).objects()[0]["node"].(string) // all show where the agent went
+	w.run("events", "worker/main").exits(0, "node="+owner, "host=")
+	w.run("replay", "worker/main", "--wide").exits(0, "node="+owner, "host=")
+	w.run("replay", "worker/main").exits(0, "owner", "node "+owner+" on ", "under way: tool hold(", "completed, attempt 2")
 }
 
 func TestPersonDecides(t *testing.T) {

@@ -125,8 +125,9 @@ func lookTurn(t *testing.T, w *world) {
 		"3 4 5 6 7 8 9 10 11 12 ": numbers("events", "--turn", "t4"),
 		"11 ":                     numbers("history", "--tail", "1"),
 		"4 6 9 11 ":               numbers("history", "--turn", "t4"),
-		"3 4 5 6 7 8 9 10 11 12":  strings.TrimSpace(numbers("replay", "--turn", "t4")),
+		"3 4 5 6 7 8 9 10 11 12":  strings.TrimSpace(numbers("replay", "--turn", "t4", "--wide")),
 		"7 ":                      numbers("effects", "--turn", "t4"),
+		"3 4 5 7 10 ":             numbers("replay", "--turn", "t4"),
 	} {
 		if got != want {
 			t.Errorf("got events %q, want %q", got, want)
@@ -160,8 +161,9 @@ func lookState(t *testing.T, w *world) {
 	w.run("state", "assistant/main", "--at", "13").exits(0, `"a": 1`)
 	w.run("set-state", "assistant/main", `[1]`).exits(2, "JSON object")
 
-	w.run("replay", "assistant/main").exits(0, "+ user: What is 17 times 3?", "turn t4 completed", `state: lang: "de" added`, "they are German")
-	for _, o := range w.run("replay", "assistant/main", "--from", "4", "--at", "6", "-o", "json").exits(0).objects() {
+	w.run("replay", "assistant/main").exits(0, "input       What is 17 times 3?", "turn t4  completed  17 times 3 is 51.", `  tool        calculator({"expression":"17 * 3"})  completed  51`, `state       {"lang":"de"`, "they are German")
+	w.run("replay", "assistant/main", "--wide").exits(0, "+ user: What is 17 times 3?", "turn t4 completed", `state: lang: "de" added`, "they are German")
+	for _, o := range w.run("replay", "assistant/main", "--from", "4", "--at", "6", "--wide", "-o", "json").exits(0).objects() {
 		if n := o["n"].(float64); n < 4 || n > 6 {
 			t.Errorf("replay --from 4 --at 6 shows event %v", n)
 		}

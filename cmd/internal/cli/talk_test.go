@@ -121,7 +121,7 @@ func talkHostile(t *testing.T, w *world) {
 	evil := "say \x1b]0;owned\x07\x1b[2J \u202ereversed \u009b31m"
 	w.feed(evil, "ask", "parrot/p", "-").exits(0)
 	for _, args := range [][]string{
-		{"events", "parrot/p"}, {"history", "parrot/p"}, {"replay", "parrot/p"}, {"show", "parrot/p"},
+		{"events", "parrot/p"}, {"history", "parrot/p"}, {"replay", "parrot/p"}, {"replay", "parrot/p", "--wide"}, {"show", "parrot/p"},
 		{"ask", "parrot/p", evil}, {"ls"}, {"set-state", "parrot/p", fmt.Sprintf(`{"a":%q}`, "\u202e")}, {"state", "parrot/p"},
 	} {
 		r := w.run(args...).exits(0)

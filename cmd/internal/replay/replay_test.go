@@ -228,7 +228,7 @@ func TestScreens(t *testing.T) {
 func TestAnySize(t *testing.T) {
 	atDesk(t, 80, 24, story(len(happened)), func(d *desk) {
 		for width := range 130 {
-			for _, height := range []int{3, 4, 5, 30} {
+			for _, height := range []int{0, 1, 3, 4, 5, 30} {
 				d.send(tea.WindowSizeMsg{Width: width, Height: height})
 				for _, keys := range []string{"1", "2", "6", "?"} {
 					d.press(keys)

@@ -40,6 +40,7 @@ var rooms = []room{
 	{"cmd/reprise", []string{"cmd/internal/cli"}, "main reads as a sentence"},
 	{"cmd/internal/config", with(below), "a file is turned into definitions; who runs them is not its business"},
 	{"cmd/internal/archtest", nil, "the judge of imports has none"},
+	{"cmd/internal/replay", []string{"messages", "projections"}, "the debugger shows views; what answers them is the command's business"},
 	{"cmd/internal/cli/...", with(below, "cluster/...", "cmd/internal/..."), "the only place where concrete types meet"},
 	{"cmd/examples/...", with(below, "cluster/...", "cmd/examples/..."), "an example uses what its reader can use"},
 	{"cmd/bench", with(below, "cluster/...", "cmd/internal/bench", "cmd/internal/cli"), "a benchmark measures what its reader can use"},
@@ -82,6 +83,10 @@ var homes = []home{
 		"a library does not parse command lines"},
 	{"golang.org/x/term", []string{"cmd/internal/cli/..."}, nil,
 		"a library does not read terminals"},
+	{"charm.land/bubbletea", []string{"cmd/internal/replay"}, nil,
+		"one command fills a terminal; the others write lines"},
+	{"github.com/charmbracelet/x", []string{"cmd/internal/replay"}, []string{"cmd/internal/cli"},
+		"it belongs to the terminal library; tests read screens with its emulator"},
 	{"github.com/goccy/go-yaml", []string{"cmd/internal/config"}, nil,
 		"one place reads files that people write"},
 	{"github.com/anishathalye/porcupine", nil, []string{"cmd/internal/chaos"},
@@ -107,6 +112,8 @@ var diets = []diet{
 		why: "no clock, no context, no goroutine, no I/O: the same history always gives the same answer"},
 	{path: "cluster/client", only: []string{"github.com/nats-io/nats.go"},
 		why: "a service that only sends and reads must not link the runtime"},
+	{path: "cmd/internal/replay", only: []string{"charm.land/bubbletea/v2", "github.com/charmbracelet/x/ansi"},
+		why: "a debugger on a terminal needs a terminal library and nothing else"},
 	{path: "cmd/internal/archtest", why: "the judge of imports has none"},
 }
 

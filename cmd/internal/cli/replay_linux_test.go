@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,22 +149,28 @@ func TestDebugger(t *testing.T) {
 func TestDebuggerOnBadGround(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "TERM=xterm-256color", "TZ=UTC")
-	w.dev()
+	node := w.dev()
 	none := w.onTerminal("replay", "assistant/none")
 	none.sees("assistant/none does not exist")
 	none.exits(1)
 	w.feed("say \x1b]0;owned\x07\x1b[2J \u202ereversed", "ask", "parrot/p", "-").exits(0)
+	for _, args := range [][]string{{"TERM=dumb"}, {"TERM=xterm", "--plain"}, {"TERM=xterm", "--wide"}} {
+		lines := *w
+		lines.env = append(slices.Clone(w.env), args[0])
+		plain := lines.onTerminal(append([]string{"replay", "parrot/p", "--no-pager"}, args[1:]...)...)
+		plain.sees("turn t4")
+		plain.exits(0)
+	}
 	d := w.debug("parrot/p")
 	d.until("5 of 5 rows", `\x1b]0;owned\a\x1b[2J \u202ereversed`)
 	d.resize(40, 12)
 	d.golden("narrow", "parrot/p  5 of 5 rows", "   5   model")
+	d.resize(200, 24)
+	node.end(syscall.SIGTERM)
+	d.until("no new rows come: ")
 	d.types("q")
 	d.exits(0)
 	if i := strings.Index(d.said, "owned\x07"); i >= 0 {
 		t.Errorf("a text has set the title: %q", d.said[i:])
 	}
-	w.env = append(w.env, "TERM=dumb")
-	plain := w.onTerminal("replay", "parrot/p", "--no-pager")
-	plain.sees("turn t4  completed")
-	plain.exits(0)
 }

@@ -96,16 +96,71 @@ func (t tab) text(line json.RawMessage) string {
 		if json.Unmarshal(line, &item) == nil {
 			return itemText(item)
 		}
-	}
-	var named struct{ Text string }
-	if t != tabState && json.Unmarshal(line, &named) == nil && named.Text != "" {
-		return named.Text + "\n"
+	case tabWhy:
+		var c causes
+		if json.Unmarshal(line, &c) == nil && c.Chain != nil {
+			return c.String()
+		}
 	}
 	var indented bytes.Buffer
 	if json.Indent(&indented, line, "", "  ") != nil {
 		return string(line) + "\n"
 	}
+	if t == tabRequest {
+		return paragraphs(indented.String()) + "\n"
+	}
 	return indented.String() + "\n"
+}
+
+// paragraphs returns JSON with the lines of its texts one below the other: instructions are read, not
+// parsed.
+func paragraphs(indented string) string {
+	var b strings.Builder
+	for line := range strings.Lines(indented) {
+		margin := line[:len(line)-len(strings.TrimLeft(line, " "))] + "    "
+		for i := 0; i < len(line); i++ {
+			switch {
+			case line[i] != '\\':
+				b.WriteByte(line[i])
+				continue
+			case line[i+1] == 'n':
+				b.WriteString("\n" + margin)
+			default:
+				b.WriteString(line[i : i+2])
+			}
+			i++
+		}
+	}
+	return b.String()
+}
+
+// causes are what the view why answers with, as far as it is shown.
+type causes struct {
+	Agent messages.AgentID
+	Chain []struct {
+		Relation string
+		Agent    messages.AgentID
+		N        messages.EventNumber
+		Text     string
+	}
+	Findings []struct{ Text string }
+}
+
+// String returns a line for each cause. One of another agent is not named as an event, to which the
+// debugger could not jump.
+func (c causes) String() string {
+	var b strings.Builder
+	for _, f := range c.Findings {
+		b.WriteString(f.Text + "\n\n")
+	}
+	for _, cause := range c.Chain {
+		name := fmt.Sprintf("event %d", cause.N)
+		if cause.Agent != c.Agent {
+			name = fmt.Sprintf("%s at %d", cause.Agent, cause.N)
+		}
+		fmt.Fprintf(&b, "%s  %s  %s\n", name, cause.Relation, cause.Text)
+	}
+	return b.String()
 }
 
 // changeText returns what an event changed.

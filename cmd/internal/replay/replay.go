@@ -44,8 +44,8 @@ type Config struct {
 // newest is how many of the newest events the first screen is made of.
 const newest = 2000
 
-// Run shows the debugger until the person leaves it or ctx ends. It returns an error if there is
-// no first screen to show.
+// Run shows the debugger until the person leaves it. It returns an error if there is no first screen
+// to show. Once ctx has ended it shows what it has.
 func Run(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,11 +59,11 @@ func Run(ctx context.Context, c Config) error {
 	}
 	m := newModel(c.Agent, c.Zone, detailOf(ctx, c.Source), time.Now)
 	m.begin(first)
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(c.In), tea.WithOutput(c.Out))
+	p := tea.NewProgram(m, tea.WithInput(c.In), tea.WithOutput(c.Out))
 	q.Tail, q.Follow = 0, q.At == 0
 	go follow(c.Source(ctx, q), p.Send)
 	_, err = p.Run()
-	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
+	if errors.Is(err, tea.ErrInterrupted) {
 		return nil
 	}
 	return err

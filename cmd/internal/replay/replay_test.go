@@ -109,8 +109,9 @@ func (d *desk) answer(ctx context.Context, q messages.Query) iter.Seq2[json.RawM
 		case "events":
 			yield(encoded(projections.EventJSON{N: n, Type: "some.event", Data: json.RawMessage(`{"order":7}`)}), nil)
 		case "why":
-			_ = yield(encoded(map[string]any{"n": 6, "text": "tool call refund, event 6"}), nil) &&
-				yield(encoded(map[string]any{"n": 4, "text": "asked for by the model, event 4"}), nil)
+			yield(json.RawMessage(`{"agent":"support/7","n":6,"chain":[{"relation":"event","agent":"support/7","n":6,"text":"refund"},
+				{"relation":"asked","agent":"support/7","n":4,"text":"by the model"},{"relation":"parent","agent":"support/boss","n":3,"text":"calls support"}],
+				"findings":[{"text":"it repeats a call"}]}`), nil)
 		default:
 			yield(nil, messages.Refuse(messages.BadInput, "view %q: an agent has the views show and events", q.View))
 		}
@@ -270,7 +271,9 @@ func TestMoves(t *testing.T) {
 		{"filter nothing", []string{"fzebra", "enter"}, 20, []string{"no row has all of: zebra", "11 of 11 rows"}},
 		{"filter is left", []string{"fmodel", "enter", "f", "enter"}, 20, []string{"11 of 11 rows"}},
 		{"jump leaves the filter", []string{"fmodel", "enter", ":6", "enter"}, 6, []string{"of 11 rows"}},
-		{"cause", []string{":14", "enter", "w", "tab", "down", "enter"}, 4, []string{"asked for", "event 4"}},
+		{"causes", []string{":14", "enter", "w"}, 14, []string{"it repeats a call", "event 4  asked  by the model", "support/boss at 3  parent  calls support"}},
+		{"cause", []string{":14", "enter", "w", "tab", "down", "down", "down", "enter"}, 4, []string{"some.event"}},
+		{"cause elsewhere", []string{":14", "enter", "w", "tab", "end", "enter"}, 14, []string{"this line names no event"}},
 		{"no cause", []string{"tab", "down", "down", "enter"}, 20, []string{"this line names no event"}},
 		{"help is left", []string{"?", "?"}, 20, []string{"some.event"}},
 	} {
@@ -280,9 +283,7 @@ func TestMoves(t *testing.T) {
 				if d.n != c.n {
 					t.Errorf("event %d is selected, want %d", d.n, c.n)
 				}
-				if c.name != "cause" {
-					d.has(c.has...)
-				}
+				d.has(c.has...)
 			})
 		})
 	}
@@ -490,4 +491,12 @@ func encodedAll(rows []projections.Row) (all []string) {
 		all = append(all, string(encoded(r)))
 	}
 	return all
+}
+
+// A line of JSON that has lines itself is shown as these, and no other escape is changed.
+func TestParagraphs(t *testing.T) {
+	got := tabRequest.text(json.RawMessage(`{"instructions":"Be brief.\nNever say \\no \"x\"."}`))
+	if want := "{\n  \"instructions\": \"Be brief.\n      Never say \\\\no \\\"x\\\".\"\n}\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
 }

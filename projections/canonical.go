@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Canonical returns a JSON text with sorted keys and without spaces, each number in one spelling,
-// so that equal values are equal texts. What is no JSON stays as it is.
-func Canonical(s string) string {
+// CanonicalJSON returns a JSON text with sorted keys and without spaces, each number in one
+// spelling: 1, 1.0 and 10e-1 are one. What is no JSON is returned as it is.
+func CanonicalJSON(s string) string {
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.UseNumber()
 	var v any

@@ -12,7 +12,7 @@ func (d *decision) canonical(s string) string {
 		if d.spelt == nil {
 			d.spelt = make(map[string]string)
 		}
-		c = projections.Canonical(s)
+		c = projections.CanonicalJSON(s)
 		d.spelt[s] = c
 	}
 	return c

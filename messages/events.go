@@ -48,7 +48,7 @@ var eventTable = []*eventEntry{
 	event[AgentCleared](Indexed | ClearsAgent),
 	event[AgentDeleted](EndsAgent | Public | Indexed | ClearsAgent),
 
-	event[InputAccepted](JoinsTurn | Replied),
+	event[InputAccepted](JoinsTurn | Replied | Indexed),
 	event[InputRequeued](LeavesTurn),
 	event[InputCancelled](EndsInput | Replied),
 	event[InputDropped](EndsInput | Replied),

@@ -72,12 +72,14 @@ const HeaderPart = "Reprise-Part"
 
 // Headers on the empty message that ends a view of a tenant. HeaderCursor is the cursor of
 // the next page; without it there is none. HeaderUnreadable is how many frames of the tenant's agents could not be read; the
-// view may lack their contents. HeaderUncovered is a JSON list of [Uncovered], the partitions of
+// view may lack their contents. HeaderEncrypted is how many encrypted agents the view does not
+// search for words. HeaderUncovered is a JSON list of [Uncovered], the partitions of
 // which the view does not show everything; without it, there are none.
 const (
 	HeaderCursor = "Reprise-Cursor"
 
 	HeaderUnreadable = "Reprise-Unreadable"
+	HeaderEncrypted  = "Reprise-Encrypted"
 	HeaderUncovered  = "Reprise-Uncovered"
 )
 

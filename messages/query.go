@@ -14,7 +14,7 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, timers, replay, inventory, blob, request, why, timeline or doctor of an agent; agents, approvals,
+	// children, timers, replay, inventory, blob, request, why, timeline, find or doctor of an agent; agents, approvals,
 	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
 	// store.
 	View string `json:"view"`
@@ -51,6 +51,11 @@ type Query struct {
 	// Where are values that the arguments of a call must have, all of them, by their
 	// paths: {"order":"7","who.vip":"true"}.
 	Where map[string]string `json:"where,omitempty"`
+	// Repeated selects calls that repeat an earlier one of their agent; the view is effects.
+	Repeated bool `json:"repeated,omitempty"`
+	// Text is what is searched for: words, phrases in double quotes, an id or the beginning
+	// of one; the view is find.
+	Text string `json:"text,omitempty"`
 	// By is what the usage of a tenant is summed by: agent, kind, model, day or
 	// hour. Empty: model.
 	By string `json:"by,omitempty"`

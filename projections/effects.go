@@ -19,6 +19,10 @@ type Effect struct {
 	At time.Time            `json:"at,omitzero"`
 	// ToolCall has of the output its beginning, at most MaxPreview bytes.
 	ToolCall
+	// Repeats is the newest earlier call of the agent, in any turn, that has the same tool and
+	// the same arguments and that may have had its effect. 0: there is none, or the tool only
+	// reads. [MarkRepeats] sets it.
+	Repeats messages.EventNumber `json:"repeats,omitempty"`
 }
 
 // Effects lists every call of a tool that an agent's models asked for, those

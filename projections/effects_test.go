@@ -147,3 +147,29 @@ func TestWhere(t *testing.T) {
 		t.Errorf("leaves: got %d bytes, want at most %d", len(got), maxLeaves)
 	}
 }
+
+// A call repeats the newest earlier one of its agent that asked for the same and may have had its
+// effect.
+func TestMarkRepeats(t *testing.T) {
+	call := func(tool, arguments string, on messages.OnUnknown, started messages.EventNumber, kind messages.ToolFailure) ToolCall {
+		return ToolCall{Tool: tool, Arguments: arguments, OnUnknown: on, Started: started, Kind: kind}
+	}
+	calls := []Effect{
+		{N: 1, ToolCall: call("pay", `{"to":"bob","cents":5}`, messages.Pause, 2, "")},
+		{N: 3, ToolCall: call("pay", `{ "cents": 5.0, "to": "bob" }`, messages.Rerun, 4, messages.ToolFailureError)},                       // the first again; it had no effect
+		{N: 5, ToolCall: call("pay", `{"to":"bob","cents":5}`, "", 0, "")},                                                                 // the first again; it never ran
+		{N: 6, ToolCall: call("pay", `{"to":"bob","cents":5}`, messages.Reconcile, 7, messages.ToolFailureTimeout)},                        // the first again
+		{N: 8, ToolCall: call("pay", `{"to":"bob","cents":5}`, messages.Pause, 9, "")},                                                     // the one before
+		{N: 10, ToolCall: call("pay", `{"to":"bob","cents":6}`, messages.Pause, 11, "")},                                                   // another amount
+		{N: 12, ToolCall: call("look", `{}`, messages.ReadOnly, 13, "")}, {N: 14, ToolCall: call("look", `{}`, messages.ReadOnly, 15, "")}, // they read
+		{N: 16, ToolCall: call("payto", `{"bob":5}`, messages.Pause, 17, "")}, {N: 18, ToolCall: call("pay", `to{"bob":5}`, messages.Pause, 19, "")},
+	}
+	MarkRepeats(calls)
+	var got []messages.EventNumber
+	for _, c := range calls {
+		got = append(got, c.Repeats)
+	}
+	if want := []messages.EventNumber{0, 1, 1, 1, 6, 0, 0, 0, 0, 0}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

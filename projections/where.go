@@ -17,11 +17,13 @@ type EffectFilter struct {
 	// Where are values that the arguments must hold, by their paths, all of them:
 	// see Leaves.
 	Where map[string]string
+	// Repeated chooses calls with Repeats.
+	Repeated bool
 }
 
 // Admits reports whether the filter chooses c.
 func (f EffectFilter) Admits(c *Effect) bool {
-	if f.Tool != "" && f.Tool != c.Tool || f.Outcome != "" && f.Outcome != c.Outcome ||
+	if f.Tool != "" && f.Tool != c.Tool || f.Outcome != "" && f.Outcome != c.Outcome || f.Repeated && c.Repeats == 0 ||
 		!f.Since.IsZero() && c.At.Before(f.Since) || !f.Until.IsZero() && !c.At.Before(f.Until) {
 		return false
 	}

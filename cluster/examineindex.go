@@ -94,7 +94,9 @@ func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]p
 		}
 		projections.Fold(rec.Frame, 0, effects, usage)
 	}
-	return effects.List(a), usage.Total(), nil
+	calls := effects.List(a)
+	projections.MarkRepeats(calls)
+	return calls, usage.Total(), nil
 }
 
 // differs returns how the index differs from what a replay gives; empty if it does not.

@@ -51,7 +51,7 @@ type Batch struct {
 	agents map[messages.AgentID]*folding
 	shards map[int]Shard
 	frames int
-	size   int // bytes of arguments in its agents
+	size   int // bytes of arguments and texts in its agents
 }
 
 // Batch begins a batch. Only one may be under way.
@@ -62,11 +62,11 @@ func (s *Store) Batch() *Batch {
 // Len is how many messages were added.
 func (b *Batch) Len() int { return b.frames }
 
-// maxArguments is how many bytes of arguments a batch should hold.
-const maxArguments = 16 << 20
+// maxSize is how many bytes of arguments and texts a batch should hold.
+const maxSize = 16 << 20
 
 // Full reports whether it should be committed: it has so many messages, or holds enough.
-func (b *Batch) Full(most int) bool { return b.frames >= most || b.size >= maxArguments }
+func (b *Batch) Full(most int) bool { return b.frames >= most || b.size >= maxSize }
 
 // folding is an agent within a batch.
 type folding struct {
@@ -74,12 +74,16 @@ type folding struct {
 	shard int
 	last  messages.EventNumber
 	bad   int // frames that could not be read
+	// encrypted reports whether one of its frames was encrypted where it is stored.
+	encrypted bool
 	// gone reports whether the rows under was must be deleted first.
 	gone []int64
 
 	effects *projections.Effects
 	usage   *projections.Usage // without calls that are in used
 	used    map[usedAt]used
+	said    []item
+	texts   int // bytes of texts in said
 }
 
 type usedAt struct {
@@ -146,9 +150,9 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 	case frame.First <= f.last:
 		f.leftOut(b.s.logger, m, "a frame repeats events that were applied; the index leaves it out", "event", frame.First)
 	default:
-		before := f.effects.Size()
+		before := f.size()
 		f.apply(frame)
-		b.size += f.effects.Size() - before
+		b.size += f.size() - before
 	}
 	return nil
 }
@@ -171,9 +175,10 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	var id int64
 	var last uint64
 	var bad int
+	var encrypted bool
 	var raw []byte
 	var c carry
-	err := b.s.find.QueryRowContext(context.WithoutCancel(ctx), a.Tenant, a.Kind, a.Key).Scan(&id, &last, &bad, &raw)
+	err := b.s.find.QueryRowContext(context.WithoutCancel(ctx), a.Tenant, a.Kind, a.Key).Scan(&id, &last, &bad, &encrypted, &raw)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
@@ -182,11 +187,14 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 		return nil, errStrange
 	}
 	f := newFolding(shard, c)
-	f.id, f.last, f.bad = id, messages.EventNumber(last), bad
+	f.id, f.last, f.bad, f.encrypted = id, messages.EventNumber(last), bad, encrypted
 	b.agents[a] = f
-	b.size += f.effects.Size()
+	b.size += f.size()
 	return f, nil
 }
+
+// size returns how many bytes of arguments and texts the agent holds.
+func (f *folding) size() int { return f.effects.Size() + f.texts }
 
 func (f *folding) apply(frame *messages.Frame) {
 	f.effects.At(frame.Time, frame.Cause.Person())
@@ -198,6 +206,7 @@ func (f *folding) apply(frame *messages.Frame) {
 		}
 		f.effects.Apply(n, ev)
 		f.usage.Apply(n, ev)
+		f.say(n, frame, ev)
 	}
 	f.last = frame.Last()
 	f.count(frame.Time)
@@ -252,6 +261,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 		w.agent(a, f)
 		b.s.untidy = b.s.untidy || len(f.gone) > 0
 	}
+	w.said()
 	w.sums()
 	now := time.Now()
 	for shard, at := range b.shards {

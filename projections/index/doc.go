@@ -1,5 +1,6 @@
 // Package index folds the logs of all agents into one SQLite file: which calls wait for
-// a person, what tools did, and what models used, with filters.
+// a person, what tools did, what models used, and which events hold a word or an id, with
+// filters.
 //
 // # Guarantees
 //
@@ -17,8 +18,10 @@
 //     beside it, once the batch with the deletion is committed.
 //   - A frame that can never be read is counted and reported, and the rest is read.
 //     A frame that cannot be read now stops its shard ([ErrLater]).
+//   - Words of an encrypted frame are never stored. At most projections.MaxSaid bytes of an event's
+//     text are, and none that is kept as a blob.
 //   - Rows come in an order that does not change while pages are read, and that is
 //     the same on every node.
 //
-// The projections are [projections.Effects] and [projections.Usage].
+// The projections are [projections.Effects], [projections.Usage] and [projections.SaidBy].
 package index

@@ -64,7 +64,7 @@ func (w *logWriter) appendTurn(a messages.AgentID) {
 	n := len(w.frames[a]) + 1
 	turn, model, call := messages.TurnID(fmt.Sprintf("t%d", n)), messages.CallID(fmt.Sprintf("m%d", n)), messages.CallID(fmt.Sprintf("c%d", n))
 	asked := messages.ModelRequested{Turn: turn, Step: 1, Attempt: 1, Call: model, Model: "demo/" + []string{"a", "b"}[w.rand.IntN(2)]}
-	w.append(a, messages.InputAccepted{Input: string(turn)}, messages.TurnStarted{Turn: turn}, asked)
+	w.append(a, messages.InputAccepted{Input: string(turn), Content: messages.TextContent("Look for order 7, please")}, messages.TurnStarted{Turn: turn}, asked)
 	usage := messages.Usage{Input: 10 + w.rand.IntN(90), Output: w.rand.IntN(50), Cached: 3, Reasoning: 1}
 	w.appendCompaction(a, turn, usage)
 	switch w.rand.IntN(6) {
@@ -180,7 +180,7 @@ func lines(t testing.TB, page int, ask func(after string, limit int) func(func(R
 	}
 }
 
-// answers returns all effects, approvals and usage of the store.
+// answers returns all effects, approvals and usage of the store, and what it finds for some texts.
 func answers(t testing.TB, s *Store, page int) string {
 	t.Helper()
 	var all []string
@@ -191,6 +191,11 @@ func answers(t testing.TB, s *Store, page int) string {
 		all = append(all, lines(t, page, func(after string, limit int) func(func(Row, error) bool) {
 			return s.Approvals(t.Context(), Query{Tenant: tenant, After: after, Limit: limit})
 		})...)
+		for _, text := range []string{"order", "refund 7", "t1"} {
+			all = append(all, lines(t, page, func(after string, limit int) func(func(Row, error) bool) {
+				return s.Find(t.Context(), FindQuery{Tenant: tenant, Search: search(t, text), After: after, Limit: limit})
+			})...)
+		}
 		for _, by := range By {
 			all = append(all, lines(t, page, func(after string, limit int) func(func(Row, error) bool) {
 				return s.Usage(t.Context(), UsageQuery{Tenant: tenant, By: by, After: after, Limit: limit})
@@ -208,7 +213,9 @@ func (w *logWriter) effects(tenant string) (list []projections.Effect) {
 			projections.Fold(f, 0, &e)
 		}
 		if a.Tenant == tenant {
-			list = append(list, e.List(a)...)
+			calls := e.List(a)
+			projections.MarkRepeats(calls)
+			list = append(list, calls...)
 		}
 	}
 	slices.SortFunc(list, func(a, b projections.Effect) int { return a.At.Compare(b.At) }) // all times differ
@@ -389,6 +396,9 @@ func TestCursorsOfOtherViews(t *testing.T) {
 	s := open(t, file(t))
 	w.apply(t, s, 60)
 	views := map[string]func(after string) iter.Seq2[Row, error]{
+		"find": func(after string) iter.Seq2[Row, error] {
+			return s.Find(t.Context(), FindQuery{Tenant: "acme", Search: search(t, "order"), After: after})
+		},
 		"effects": func(after string) iter.Seq2[Row, error] {
 			return s.Effects(t.Context(), Query{Tenant: "acme", After: after})
 		},
@@ -442,7 +452,8 @@ func TestResetShard(t *testing.T) { // A87
 		_ = s.Reset(t.Context(), shard)
 	}
 	var rows int
-	if err := s.read.QueryRow(`SELECT (SELECT count(*) FROM agents) + (SELECT count(*) FROM effects) + (SELECT count(*) FROM usage) + (SELECT count(*) FROM hours)`).Scan(&rows); err != nil || rows != 0 {
+	if err := s.read.QueryRow(`SELECT (SELECT count(*) FROM agents) + (SELECT count(*) FROM effects) + (SELECT count(*) FROM usage) + (SELECT count(*) FROM hours) +
+		(SELECT count(*) FROM items) + (SELECT count(*) FROM words WHERE words MATCH 'order')`).Scan(&rows); err != nil || rows != 0 {
 		t.Errorf("rows after the reset of all shards: got %d, error %v, want 0", rows, err)
 	}
 }
@@ -526,7 +537,7 @@ func TestDeletedDataIsErased(t *testing.T) { // A108
 		t.Fatal(err)
 	}
 	defer killed.Close() // after the store was opened and checked
-	if _, err := killed.Exec(`DELETE FROM effects; DELETE FROM agents`); err != nil {
+	if _, err := killed.Exec(`DELETE FROM effects; DELETE FROM agents; INSERT INTO words (words) VALUES ('delete-all'); DELETE FROM items`); err != nil {
 		t.Fatal(err)
 	}
 	open(t, left)
@@ -775,7 +786,10 @@ func TestQueriesReportDamage(t *testing.T) { // A87
 	ask := map[string]func(s *Store) error{
 		"effects":   func(s *Store) error { return first(s.Effects(t.Context(), Query{Tenant: "default"})) },
 		"approvals": func(s *Store) error { return first(s.Approvals(t.Context(), Query{Tenant: "default"})) },
-		"usage":     func(s *Store) error { return first(s.Usage(t.Context(), UsageQuery{Tenant: "default", By: "agent"})) },
+		"find": func(s *Store) error {
+			return first(s.Find(t.Context(), FindQuery{Tenant: "default", Search: search(t, "order")}))
+		},
+		"usage": func(s *Store) error { return first(s.Usage(t.Context(), UsageQuery{Tenant: "default", By: "agent"})) },
 		"shards": func(s *Store) error {
 			_, err := s.Shards(t.Context())
 			return err
@@ -796,12 +810,12 @@ func TestQueriesReportDamage(t *testing.T) { // A87
 				write(t, s.path+"-wal", random)
 			},
 			"tables": func(t *testing.T, s *Store) {
-				if _, err := s.write.Exec(`DROP TABLE effects; DROP TABLE shards; DROP TABLE usage`); err != nil {
+				if _, err := s.write.Exec(`DROP TABLE effects; DROP TABLE shards; DROP TABLE usage; DROP TABLE items`); err != nil {
 					t.Fatal(err)
 				}
 			},
 			"values": func(t *testing.T, s *Store) {
-				if _, err := s.write.Exec(`UPDATE effects SET line = 'no line'; UPDATE usage SET calls = 'many', input = 1.5; UPDATE shards SET seq = 'x'`); err != nil {
+				if _, err := s.write.Exec(`UPDATE effects SET line = 'no line'; UPDATE usage SET calls = 'many', input = 1.5; UPDATE shards SET seq = 'x'; UPDATE items SET at = 'noon'`); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -830,6 +844,30 @@ func TestQueriesReportDamage(t *testing.T) { // A87
 				}
 			})
 		}
+	}
+}
+
+// A line that begins and ends as one, and is none, is damage once it is marshalled.
+func TestMisreadLineIsDamage(t *testing.T) { // A87
+	w := newLogWriter(9)
+	w.appendTurns(5, 30)
+	s := open(t, file(t))
+	w.apply(t, s, 100)
+	if _, err := s.write.Exec(`UPDATE effects SET line = '{"agent":no line}'`); err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range s.Effects(t.Context(), Query{Tenant: "default"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = json.Marshal(row.Line); err == nil || !Damaged(s.Misread(err)) {
+			t.Fatalf("marshal %s: got error %v, want damage", row.Line, err)
+		}
+	}
+	select {
+	case <-s.Broken():
+	default:
+		t.Error("Broken: got an open channel, want a closed one")
 	}
 }
 

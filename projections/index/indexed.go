@@ -41,10 +41,14 @@ func (s *Store) holds(ctx context.Context, a messages.AgentID) (Indexed, error) 
 	}
 	err = each(ctx, tx, func(r *sql.Rows) error {
 		var line []byte
-		err := r.Scan(&line)
+		var of sql.NullInt64
+		err := r.Scan(&line, &of)
+		if whole, strange := effectLine(line, of.Int64); strange == nil {
+			line = whole
+		}
 		h.Effects = append(h.Effects, line)
 		return err
-	}, `SELECT line FROM effects WHERE agent = ? ORDER BY n`, id)
+	}, `SELECT e.line, `+repeats+` FROM effects e WHERE e.agent = ? ORDER BY e.n`, id)
 	if err != nil {
 		return h, err
 	}

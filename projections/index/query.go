@@ -11,6 +11,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -75,20 +76,32 @@ func (s *statement) of(column string, shards []int) {
 type position struct {
 	At        int64 `json:",omitempty"` // or an hour or day of usage
 	Kind, Key string
-	N         int64 `json:",omitempty"`
+	N         int64  `json:",omitempty"`
+	What      string `json:",omitempty"` // of what was found
 }
 
 // Effects yields the calls of tools that q chooses, oldest first by when they
 // were asked for.
 func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	st, err := q.effects()
-	return s.calls(ctx, st, err, ofEffects, func(line []byte) (any, error) {
-		if !json.Valid(line) {
-			return nil, errStrange
-		}
-		return json.RawMessage(line), nil
-	})
+	return s.calls(ctx, st, err, ofEffects, func(line []byte, repeats int64) (any, error) { return effectLine(line, repeats) })
 }
+
+// effectLine returns the line of a call with the earlier call that it repeats; 0: none. Only the
+// ends of the line are looked at: all of it is when it is marshalled.
+func effectLine(line []byte, repeats int64) (json.RawMessage, error) {
+	if !bytes.HasPrefix(line, []byte("{")) || !bytes.HasSuffix(line, []byte("}")) {
+		return nil, errStrange
+	}
+	if repeats != 0 { // the last field of projections.Effect
+		line = append(strconv.AppendInt(append(line[:len(line)-1:len(line)-1], `,"repeats":`...), repeats, 10), '}')
+	}
+	return line, nil
+}
+
+// repeats is the column with the earlier call that a call of effects e repeats, on the terms of
+// [projections.MarkRepeats].
+const repeats = `(SELECT max(o.n) FROM effects o WHERE o.agent = e.agent AND o.acted = e.same AND o.n < e.n)`
 
 // effects is the statement of Effects. Its index returns the rows in their order,
 // except those of the same time, so that a page costs only the rows that it passes.
@@ -123,7 +136,7 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	}
 	st.add(` ORDER BY a.kind, a.key, e.n`)
 	st.limit(q.Limit)
-	return s.calls(ctx, st, err, ofApprovals, func(line []byte) (any, error) {
+	return s.calls(ctx, st, err, ofApprovals, func(line []byte, _ int64) (any, error) {
 		var e projections.Effect
 		err := json.Unmarshal(line, &e)
 		approval, _ := e.AsApproval()
@@ -132,15 +145,16 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 }
 
 // calls runs a statement of [Query.calls]. line reads the line of a row.
-func (s *Store) calls(ctx context.Context, st statement, err error, of string, line func([]byte) (any, error)) iter.Seq2[Row, error] {
+func (s *Store) calls(ctx context.Context, st statement, err error, of string, line func(line []byte, repeats int64) (any, error)) iter.Seq2[Row, error] {
 	return s.rows(ctx, st, err, func(r *sql.Rows) (row Row, err error) {
 		var at position
 		var raw []byte
-		if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &raw); err != nil {
+		var earlier sql.NullInt64
+		if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &raw, &earlier); err != nil {
 			return Row{}, err
 		}
 		row.Cursor, row.Key = cursor(of, at), fmt.Sprintf("%020d\x00%s\x00%s\x00%020d", at.At, at.Kind, at.Key, at.N)
-		row.Line, err = line(raw)
+		row.Line, err = line(raw, earlier.Int64)
 		return row, err
 	})
 }
@@ -148,7 +162,7 @@ func (s *Store) calls(ctx context.Context, st statement, err error, of string, l
 // calls begins the statement for calls that the filter chooses, without their order. at is
 // the time by which they are ordered, index the one to search.
 func (q Query) calls(at, index string) (s statement) {
-	s.add(`SELECT `+at+`, a.kind, a.key, e.n, e.line FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
+	s.add(`SELECT `+at+`, a.kind, a.key, e.n, e.line, `+repeats+` FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
 	if q.Kind != "" {
 		s.add(` AND e.kind = ?`, q.Kind)
 	}
@@ -166,6 +180,9 @@ func (q Query) calls(at, index string) (s statement) {
 	}
 	if !q.Until.IsZero() {
 		s.add(` AND e.at < ?`, q.Until.UnixNano())
+	}
+	if q.Repeated {
+		s.add(` AND ` + repeats + ` IS NOT NULL`)
 	}
 	s.of(`a.shard`, q.Shards)
 	for _, path := range slices.Sorted(maps.Keys(q.Where)) {
@@ -208,6 +225,7 @@ const (
 	ofEffects   = "effects"
 	ofApprovals = "approvals"
 	ofUsage     = "usage by "
+	ofFind      = "find"
 )
 
 // cursor is a position among the rows of a view.

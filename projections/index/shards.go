@@ -74,6 +74,9 @@ func (s *Store) Reset(ctx context.Context, shard int) error {
 			return err
 		}
 	}
+	if err := eraseWords(ctx, tx); err != nil {
+		return err
+	}
 	if _, err := tx.ExecContext(ctx, `DELETE FROM shards WHERE shard = ?`, shard); err != nil {
 		return err
 	}
@@ -89,8 +92,11 @@ func (s *Store) Reset(ctx context.Context, shard int) error {
 	return nil
 }
 
-// forget deletes an agent's rows.
+// forget deletes an agent's rows. [eraseWords] must follow in the transaction.
 func forget(ctx context.Context, tx *sql.Tx, id int64) error {
+	if err := forgetWords(ctx, tx, id); err != nil {
+		return err
+	}
 	for _, statement := range []string{
 		`UPDATE hours SET calls = hours.calls - u.calls, failed = hours.failed - u.failed, lost = hours.lost - u.lost, input = hours.input - u.input,
 			output = hours.output - u.output, cached = hours.cached - u.cached, reasoning = hours.reasoning - u.reasoning, cost = hours.cost - u.cost

@@ -17,7 +17,7 @@ import (
 
 // version is that of the folds and of the tables: a file of another one is
 // dropped.
-const version = 6
+const version = 7
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `
@@ -31,18 +31,34 @@ CREATE TABLE agents (
 	tenant TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
 	last INTEGER NOT NULL,
 	bad INTEGER NOT NULL DEFAULT 0, -- frames that could not be read
+	encrypted INTEGER NOT NULL DEFAULT 0, -- its words are not in items
 	carry BLOB, -- what the folds remember; NULL: nothing
 	UNIQUE (tenant, kind, key));
 CREATE INDEX agents_shard ON agents (shard);
 CREATE INDEX agents_bad ON agents (tenant, shard, bad) WHERE bad > 0;
+CREATE INDEX agents_encrypted ON agents (tenant) WHERE encrypted;
 CREATE TABLE effects (
 	agent INTEGER NOT NULL, n INTEGER NOT NULL,
 	tenant TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, outcome TEXT NOT NULL, at INTEGER NOT NULL,
+	call TEXT NOT NULL, key TEXT NOT NULL,
+	same INTEGER, -- equal for calls that ask for the same; NULL: a repeat does no harm
+	acted INTEGER, -- same, of a call that may have had its effect
 	leaves TEXT NOT NULL, line BLOB NOT NULL,
 	PRIMARY KEY (agent, n)) WITHOUT ROWID;
 CREATE INDEX effects_at ON effects (tenant, at);
 CREATE INDEX effects_tool ON effects (tenant, tool, at);
 CREATE INDEX effects_outcome ON effects (tenant, outcome, at) WHERE outcome <> 'completed';
+CREATE INDEX effects_acted ON effects (agent, acted) WHERE acted IS NOT NULL;
+CREATE INDEX effects_call ON effects (tenant, call);
+CREATE INDEX effects_key ON effects (tenant, key) WHERE key <> '';
+CREATE TABLE items ( -- what was said
+	id INTEGER PRIMARY KEY, -- the agent's in the upper half, the number of the event in the lower one
+	tenant TEXT NOT NULL, at INTEGER NOT NULL, what TEXT NOT NULL, turn TEXT NOT NULL,
+	input TEXT NOT NULL, -- the id of an input
+	text TEXT NOT NULL);
+CREATE INDEX items_input ON items (tenant, input) WHERE input <> '';
+CREATE VIRTUAL TABLE words USING fts5 (text, content = 'items', content_rowid = 'id', columnsize = 0, tokenize = 'unicode61');
+INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 CREATE TABLE usage (
 	agent INTEGER NOT NULL, model TEXT NOT NULL, hour INTEGER NOT NULL,
 	calls INTEGER NOT NULL, failed INTEGER NOT NULL, lost INTEGER NOT NULL,
@@ -123,7 +139,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, bad, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
+	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, bad, encrypted, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
 		return err
 	}
 	if s.path == "" { // what is in memory belongs to one connection
@@ -162,14 +178,29 @@ func (s *Store) prepare(ctx context.Context) error {
 	case found != version:
 		return fmt.Errorf("it has version %d, this program makes version %d", found, version)
 	}
-	var verdict string
-	if err := s.write.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&verdict); err != nil {
+	return s.check(ctx)
+}
+
+// check looks through the tables of the file, except what FTS5 makes of its own: that is read
+// whole in a check, and its damage is found by the queries that meet it.
+func (s *Store) check(ctx context.Context) error {
+	var tables []string
+	err := each(ctx, s.write, func(r *sql.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		tables = append(tables, name)
 		return err
+	}, `SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`)
+	for _, name := range tables {
+		if err != nil {
+			return err
+		}
+		var verdict string
+		if err = s.write.QueryRowContext(ctx, `SELECT quick_check FROM pragma_quick_check(?)`, name).Scan(&verdict); err == nil && verdict != "ok" {
+			err = fmt.Errorf("it is damaged: %s", verdict)
+		}
 	}
-	if verdict != "ok" {
-		return fmt.Errorf("it is damaged: %s", verdict)
-	}
-	return nil
+	return err
 }
 
 // load reads the positions and what could not be read, and tidies up.
@@ -236,6 +267,12 @@ func (s *Store) met(ctx context.Context, err error) error {
 	return err
 }
 
+// Misread takes in that the line of a row could not be marshalled, which is damage, and returns the
+// error of that.
+func (s *Store) Misread(err error) error {
+	return s.met(context.Background(), fmt.Errorf("%w: %w", errStrange, err))
+}
+
 // Broken is closed once a query has met damage: the store must be closed, and its
 // file removed.
 func (s *Store) Broken() <-chan struct{} { return s.damaged }
@@ -258,6 +295,7 @@ func Damaged(err error) bool {
 		case sqliteError, sqliteCorrupt, sqliteFormat, sqliteNotADB:
 			return true
 		}
+		return e.Code() == sqliteShortRead
 	}
 	return errors.Is(err, errStrange)
 }
@@ -269,6 +307,8 @@ const (
 	sqliteCorrupt = 11
 	sqliteFormat  = 24
 	sqliteNotADB  = 26
+	// sqliteShortRead is an extended code: the file is shorter than it should be.
+	sqliteShortRead = 10 | 2<<8
 )
 
 // errStrange is the error of a file that holds what this program did not write.

@@ -15,6 +15,8 @@ type writer struct {
 	tx         *sql.Tx
 	statements map[string]*sql.Stmt
 	hours      map[hourAt]used
+	items      []item
+	gone       bool // an agent was deleted
 	err        error
 }
 
@@ -46,13 +48,13 @@ func (w *writer) do(statement string, args ...any) {
 // agent writes the results of an agent's frames.
 func (w *writer) agent(a messages.AgentID, f *folding) {
 	for _, id := range f.gone {
-		if w.err == nil {
+		if w.gone = true; w.err == nil {
 			w.err = forget(w.ctx, w.tx, id)
 		}
 	}
 	calls := f.effects.List(a)
 	asked := f.usage.Asked()
-	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.used) == 0 && f.bad == 0 {
+	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.used) == 0 && len(f.said) == 0 && f.bad == 0 && !f.encrypted {
 		return
 	}
 	c := carry{Asked: asked}
@@ -65,13 +67,17 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	if len(c.Effects)+len(c.Asked) > 0 {
 		raw = w.json(c)
 	}
-	insert := w.prepared(`INSERT INTO agents (shard, tenant, kind, key, last, bad, carry) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, bad = excluded.bad, carry = excluded.carry RETURNING id`)
+	insert := w.prepared(`INSERT INTO agents (shard, tenant, kind, key, last, bad, encrypted, carry) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, bad = excluded.bad, encrypted = excluded.encrypted, carry = excluded.carry RETURNING id`)
 	if w.err == nil {
-		w.err = insert.QueryRowContext(w.ctx, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), f.bad, raw).Scan(&f.id)
+		w.err = insert.QueryRowContext(w.ctx, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), f.bad, f.encrypted, raw).Scan(&f.id)
 	}
 	for _, e := range calls {
 		w.effect(f.id, e)
+	}
+	for _, it := range f.said {
+		it.id, it.tenant = itemID(f.id, it.n), a.Tenant
+		w.items = append(w.items, it)
 	}
 	for at, s := range f.used {
 		w.do(`INSERT INTO usage (agent, model, hour, `+counts+`) VALUES (?, ?, ?, `+marks+`) ON CONFLICT (agent, model, hour) DO UPDATE SET `+more,
@@ -90,9 +96,15 @@ func (w *writer) json(v any) []byte {
 }
 
 func (w *writer) effect(agent int64, e projections.Effect) {
-	w.do(`INSERT INTO effects (agent, n, tenant, kind, tool, outcome, at, leaves, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (agent, n) DO UPDATE SET tool = excluded.tool, outcome = excluded.outcome, leaves = excluded.leaves, line = excluded.line`,
-		agent, int64(e.N), e.Agent.Tenant, e.Agent.Kind, e.Tool, string(e.Outcome), e.At.UnixNano(), projections.Leaves(e.Arguments), w.json(e))
+	var same, acted any
+	if sum := e.Sum(); sum != 0 {
+		if same = sum; e.MayHaveActed() {
+			acted = sum
+		}
+	}
+	w.do(`INSERT INTO effects (agent, n, tenant, kind, tool, outcome, at, call, key, same, acted, leaves, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (agent, n) DO UPDATE SET tool = excluded.tool, outcome = excluded.outcome, key = excluded.key, same = excluded.same, acted = excluded.acted, leaves = excluded.leaves, line = excluded.line`,
+		agent, int64(e.N), e.Agent.Tenant, e.Agent.Kind, e.Tool, string(e.Outcome), e.At.UnixNano(), string(e.ID), e.Key, same, acted, projections.Leaves(e.Arguments), w.json(e))
 }
 
 // sums adds what agents have used to the sums of their shards.

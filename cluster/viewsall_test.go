@@ -29,6 +29,9 @@ var ofAll = []messages.Query{
 	{View: "effects", Outcome: "denied"},
 	{View: "effects", Tool: "mail", Where: map[string]string{"to": "bob"}},
 	{View: "effects", Since: storyTime.Add(time.Minute), Until: storyTime.Add(time.Hour)},
+	{View: "effects", Repeated: true},
+	{View: "find", Text: "bob"},
+	{View: "find", Text: "c1"},
 	{View: "usage"},
 	{View: "usage", By: "agent"},
 	{View: "usage", By: "kind"},
@@ -49,6 +52,10 @@ var ofNone = []messages.Query{
 	{View: "effects", Since: storyTime, Until: storyTime},
 	{View: "effects", Where: map[string]string{"": "bob"}},
 	{View: "agents", Cursor: "nowhere"},
+	{View: "find"},
+	{View: "find", Text: "---"},
+	{View: "find", Text: "bob", Tool: "mail"},
+	{View: "effects", Text: "bob"},
 }
 
 // ofNoAgent are queries of an agent that are refused.

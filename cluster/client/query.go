@@ -24,8 +24,8 @@ func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter
 	return c.pages(ctx, c.subjects.Query(a), q, err, nil)
 }
 
-// QueryTenant asks for a view of a tenant on the terms of Query: agents, approvals, usage, effects
-// or dlq. An answer that lacks some of what was stored says to each of lacks
+// QueryTenant asks for a view of a tenant on the terms of Query: agents, approvals, usage, effects,
+// find or dlq. An answer that lacks some of what was stored says to each of lacks
 // what it lacks, for each page of which partitions are uncovered.
 func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), lacks)
@@ -35,6 +35,8 @@ func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Quer
 type Lacks struct {
 	// Unreadable is how many frames of the tenant's agents could not be read.
 	Unreadable uint64
+	// Encrypted is how many encrypted agents were not searched for words; the view is find.
+	Encrypted uint64
 	// Uncovered are the partitions of which not everything is shown.
 	Uncovered []messages.Uncovered
 }
@@ -137,7 +139,7 @@ func (r *reading) report(lacks Lacks) {
 	if r.Cursor != "" {
 		lacks = Lacks{Uncovered: lacks.Uncovered}
 	}
-	if lacks.Unreadable == 0 && len(lacks.Uncovered) == 0 {
+	if lacks.Unreadable == 0 && lacks.Encrypted == 0 && len(lacks.Uncovered) == 0 {
 		return
 	}
 	for _, say := range r.lacks {
@@ -166,7 +168,7 @@ func (p place) more() bool { return p.from != 0 || p.cursor != "" }
 func placeOf(h nats.Header) (p place, err error) {
 	p.cursor = h.Get(messages.HeaderCursor)
 	for name, number := range map[string]*uint64{
-		messages.HeaderNext: (*uint64)(&p.from), messages.HeaderUnreadable: &p.Unreadable,
+		messages.HeaderNext: (*uint64)(&p.from), messages.HeaderUnreadable: &p.Unreadable, messages.HeaderEncrypted: &p.Encrypted,
 	} {
 		if text := h.Get(name); text != "" && err == nil {
 			*number, err = strconv.ParseUint(text, 10, 64)

@@ -124,6 +124,14 @@ func (c *Client) Effects(ctx context.Context, of string, o ...ViewOption) iter.S
 	return viewed[projections.Effect](ctx, c, of, messages.Query{View: "effects"}, o)
 }
 
+// Find yields the events of a tenant's agents that hold a text, newest first: words, phrases in
+// double quotes, an id or key, or the beginning of one. Other filters are given by [Only], with
+// Text in them.
+func (c *Client) Find(ctx context.Context, tenant, text string, o ...ViewOption) iter.Seq2[projections.Found, error] {
+	this := func(v *view) { v.Text = text }
+	return viewed[projections.Found](ctx, c, tenant, messages.Query{View: "find"}, append(o[:len(o):len(o)], this))
+}
+
 // Approvals yields the calls that wait for a person's approval, of an agent or a tenant as for
 // Effects.
 func (c *Client) Approvals(ctx context.Context, of string, o ...ViewOption) iter.Seq2[messages.Approval, error] {

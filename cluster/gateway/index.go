@@ -56,7 +56,7 @@ func filters(q messages.Query) (set []string) {
 		set  bool
 	}{
 		{"kind", q.Kind != ""}, {"phase", q.Phase != ""}, {"last", q.Last != ""}, {"tool", q.Tool != ""}, {"outcome", q.Outcome != ""}, {"model", q.Model != ""},
-		{"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()}, {"where", len(q.Where) > 0}, {"by", q.By != ""},
+		{"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()}, {"where", len(q.Where) > 0}, {"repeated", q.Repeated}, {"text", q.Text != ""}, {"by", q.By != ""},
 		{"remembered", q.Remembered}, {"at", q.At != 0}, {"cursor", q.Cursor != ""}, {"from", q.From != 0}, {"follow", q.Follow},
 		{"tail", q.Tail != 0}, {"turn", q.Turn != ""},
 		{"whole", q.Whole}, {"deleted", q.Deleted}, {"blob", q.Blob != messages.Blob{}},
@@ -74,7 +74,8 @@ var (
 	filterableOfTenant = map[string][]string{
 		"agents":    {"kind", "phase", "last", "since", "deleted", "cursor"},
 		"approvals": {"kind", "tool", "since", "until", "where", "cursor"},
-		"effects":   {"kind", "tool", "outcome", "since", "until", "where", "cursor"},
+		"effects":   {"kind", "tool", "outcome", "since", "until", "where", "repeated", "cursor"},
+		"find":      {"text", "kind", "since", "until", "cursor"},
 		"usage":     {"kind", "model", "since", "until", "by", "cursor"},
 		"dlq":       {"from", "cursor"},
 	}
@@ -84,7 +85,7 @@ var (
 		"index":      {},
 	}
 	filterableOfAgent = map[string][]string{
-		"effects":   {"at", "tool", "outcome", "since", "until", "where", "turn", "from", "cursor"},
+		"effects":   {"at", "tool", "outcome", "since", "until", "where", "repeated", "turn", "from", "cursor"},
 		"show":      {"at"},
 		"events":    {"from", "tail", "follow", "whole", "turn", "cursor"},
 		"history":   {"at", "whole", "turn", "from", "tail", "cursor"},
@@ -131,6 +132,11 @@ func fits(q messages.Query, takes map[string][]string) error {
 	if q.By != "" && !slices.Contains(index.By, q.By) {
 		return messages.Refuse(messages.BadInput, "by %q: write %s", q.By, list(index.By))
 	}
+	if q.View == "find" {
+		if _, err := index.ReadSearch(q.Text); err != nil {
+			return err
+		}
+	}
 	if q.Kind != "" {
 		if err := messages.ValidateToken("kind", q.Kind); err != nil {
 			return err
@@ -173,7 +179,7 @@ func list[S ~string](names []S) string {
 }
 
 func effectFilter(q messages.Query) projections.EffectFilter {
-	return projections.EffectFilter{Tool: q.Tool, Outcome: projections.Outcome(q.Outcome), Since: q.Since, Until: q.Until, Where: q.Where}
+	return projections.EffectFilter{Tool: q.Tool, Outcome: projections.Outcome(q.Outcome), Since: q.Since, Until: q.Until, Where: q.Where, Repeated: q.Repeated}
 }
 
 // effects lists an agent's calls of tools, from its log.
@@ -181,7 +187,9 @@ func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 	var e projections.Effects
 	filter := effectFilter(q)
 	return lines(p, a, q, func() []projections.Effect {
-		return slices.DeleteFunc(e.List(a), func(c projections.Effect) bool {
+		calls := e.List(a)
+		projections.MarkRepeats(calls)
+		return slices.DeleteFunc(calls, func(c projections.Effect) bool {
 			return !filter.Admits(&c) || !ofTurn(q, c.Turn)
 		})
 	}, &e)
@@ -194,9 +202,15 @@ func (g *Gateway) ownedRows(answer *owned, q ownersQuery) error {
 		return err
 	}
 	answer.Lacks = lacks
+	shards := shardsOf(ready)
+	if q.View == "find" && q.Cursor == "" {
+		if answer.Encrypted, err = agents.Encrypted(g.ctx, q.Tenant, shards); err != nil {
+			return unseen(err)
+		}
+	}
 	most := mostLines(q.Limit)
 	size := 0
-	for row, err := range rowsOf(g.ctx, agents, q, ready, most+1) {
+	for row, err := range rowsOf(g.ctx, agents, q, shards, most+1) {
 		if err != nil {
 			return unseen(err)
 		}
@@ -205,28 +219,38 @@ func (g *Gateway) ownedRows(answer *owned, q ownersQuery) error {
 			return nil
 		}
 		if err := answer.add(row.Key, row.Cursor, row.Line); err != nil {
-			return err
+			return unseen(agents.Misread(err))
 		}
 		size += len(answer.Rows[len(answer.Rows)-1].Line)
 	}
 	return nil
 }
 
-// rowsOf yields the rows of a view of the index.
-func rowsOf(ctx context.Context, agents *index.Store, q ownersQuery, of []messages.Partition, limit int) iter.Seq2[index.Row, error] {
-	var shards []int
-	if len(of) < messages.Partitions { // else all
-		shards = make([]int, len(of))
-		for i, p := range of {
-			shards[i] = int(p)
-		}
+// shardsOf returns the shards of the index that hold partitions; nil: all.
+func shardsOf(of []messages.Partition) (shards []int) {
+	if len(of) == messages.Partitions {
+		return nil
 	}
+	shards = make([]int, len(of))
+	for i, p := range of {
+		shards[i] = int(p)
+	}
+	return shards
+}
+
+// rowsOf yields the rows of a view of the index.
+func rowsOf(ctx context.Context, agents *index.Store, q ownersQuery, shards []int, limit int) iter.Seq2[index.Row, error] {
 	calls := index.Query{Tenant: q.Tenant, Kind: q.Kind, EffectFilter: effectFilter(q.Query), Shards: shards, After: q.Cursor, Limit: limit}
 	switch q.View {
 	case "effects":
 		return agents.Effects(ctx, calls)
 	case "approvals":
 		return agents.Approvals(ctx, calls)
+	case "find":
+		search, _ := index.ReadSearch(q.Text) // fits has read it
+		return agents.Find(ctx, index.FindQuery{
+			Tenant: q.Tenant, Kind: q.Kind, Search: search, Since: q.Since, Until: q.Until, Shards: shards, After: q.Cursor, Limit: limit,
+		})
 	}
 	return agents.Usage(ctx, index.UsageQuery{
 		Tenant: q.Tenant, Kind: q.Kind, Model: q.Model, By: cmp.Or(q.By, "model"), Since: q.Since, Until: q.Until, Shards: shards, After: q.Cursor, Limit: limit,

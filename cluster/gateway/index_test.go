@@ -226,21 +226,21 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 	h.worked(till, "c1", "look", `{}`)
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for want, q := range map[string]messages.Query{
-		`outcome "done": write requested, waiting`:                                              {View: "effects", Outcome: "done"},
-		`phase "busy": write idle, running, paused or deleted`:                                  {View: "agents", Phase: "busy"},
-		`last "aborted": write failed`:                                                          {View: "agents", Last: "aborted"},
-		`by "week": write agent, kind, model, day or hour`:                                      {View: "usage", By: "week"},
-		`view agents takes kind, phase, last, since, deleted or cursor: tool is not among them`: {View: "agents", Tool: "x"},
-		`view "index": a tenant has the views agents, approvals, usage, effects and dlq`:        {View: "index"}, // it covers all tenants
-		`kind "a b" has ' ' at byte 1`:                                                          {View: "usage", Kind: "a b"},
-		`since 2026-01-02T00:00:00Z is not before until 2026-01-02T00:00:00Z`:                   {View: "effects", Since: day, Until: day},
-		`write one between the years 1970 and 2200`:                                             {View: "effects", Since: day.AddDate(900, 0, 0)},
-		`where names no path`:                                                                   {View: "effects", Where: map[string]string{"": "x"}},
-		`where names 101 paths: a view takes at most 100`:                                       {View: "effects", Where: paths(101)},
-		`cursor "x": it is none that this view has given`:                                       {View: "agents", Cursor: "x"},
-		`cursor "y": it is none`:                                                                {View: "approvals", Cursor: "y"},
-		`cursor "other/a/b": it is none`:                                                        {View: "agents", Cursor: "other/a/b"},
-		`view "nothing": a tenant has the views agents, approvals, usage, effects and dlq`:      {View: "nothing"},
+		`outcome "done": write requested, waiting`:                                               {View: "effects", Outcome: "done"},
+		`phase "busy": write idle, running, paused or deleted`:                                   {View: "agents", Phase: "busy"},
+		`last "aborted": write failed`:                                                           {View: "agents", Last: "aborted"},
+		`by "week": write agent, kind, model, day or hour`:                                       {View: "usage", By: "week"},
+		`view agents takes kind, phase, last, since, deleted or cursor: tool is not among them`:  {View: "agents", Tool: "x"},
+		`view "index": a tenant has the views agents, approvals, usage, effects, find and dlq`:   {View: "index"}, // it covers all tenants
+		`kind "a b" has ' ' at byte 1`:                                                           {View: "usage", Kind: "a b"},
+		`since 2026-01-02T00:00:00Z is not before until 2026-01-02T00:00:00Z`:                    {View: "effects", Since: day, Until: day},
+		`write one between the years 1970 and 2200`:                                              {View: "effects", Since: day.AddDate(900, 0, 0)},
+		`where names no path`:                                                                    {View: "effects", Where: map[string]string{"": "x"}},
+		`where names 101 paths: a view takes at most 100`:                                        {View: "effects", Where: paths(101)},
+		`cursor "x": it is none that this view has given`:                                        {View: "agents", Cursor: "x"},
+		`cursor "y": it is none`:                                                                 {View: "approvals", Cursor: "y"},
+		`cursor "other/a/b": it is none`:                                                         {View: "agents", Cursor: "other/a/b"},
+		`view "nothing": a tenant has the views agents, approvals, usage, effects, find and dlq`: {View: "nothing"},
 	} {
 		for _, err := range h.client.QueryTenant(h.ctx, "default", q) {
 			if e := messages.AsError(err); e == nil || e.Code != messages.BadInput && e.Code != messages.BadAddress || !strings.Contains(e.Message, want) {

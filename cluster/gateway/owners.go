@@ -46,6 +46,8 @@ type owned struct {
 	// their agents could not be read.
 	Lacks      []messages.Uncovered `json:"lacks,omitempty"`
 	Unreadable int                  `json:"unreadable,omitempty"`
+	// Encrypted is how many of their agents were not searched for words.
+	Encrypted int `json:"encrypted,omitempty"`
 }
 
 // ownedRow is a row of a view. Key orders the rows of all owners, Cursor asks for what comes behind it.
@@ -114,7 +116,7 @@ func (g *Gateway) ownedLines(answer *owned, q ownersQuery) (err error) {
 		return err
 	case "index":
 		return g.ownedPositions(answer)
-	case "approvals", "usage", "effects":
+	case "approvals", "usage", "effects", "find":
 		return g.ownedRows(answer, q)
 	}
 	return g.ownedAgents(answer, q)
@@ -193,6 +195,7 @@ func (g *Gateway) ofOwners(p *page, q ownersQuery) error {
 	p.uncovered = uncovered
 	for _, o := range answers {
 		p.unreadable += o.Unreadable
+		p.encrypted += o.Encrypted
 	}
 	for rows := range merged(answers) {
 		line := rows[0].Line

@@ -121,6 +121,7 @@ func TestIndexesOfAllOwners(t *testing.T) {
 	h.opens(append(gates, whole[0])...)
 	for _, q := range []messages.Query{
 		{View: "effects"}, {View: "effects", Tool: "refund", Where: map[string]string{"order": "7"}}, {View: "usage"}, {View: "usage", By: "kind"}, {View: "usage", By: "agent"}, {View: "usage", By: "hour"}, {View: "approvals"},
+		{View: "find", Text: "refund order"}, {View: "find", Text: "c1"},
 	} {
 		lines := func(root string, limit int) (all []string) {
 			q.Limit = limit
@@ -155,7 +156,7 @@ func TestIndexesOfAllOwners(t *testing.T) {
 				break
 			}
 		}
-		if q.View == "usage" && !slices.Equal(paged, want) {
+		if (q.View == "usage" || q.View == "find") && !slices.Equal(paged, want) {
 			t.Errorf("%+v in pages: %s, want %s", q, paged, want)
 		}
 	}

@@ -28,11 +28,13 @@ type page struct {
 	err   error // why nothing more can be sent
 
 	// cursor is that of the newest row, more that there are rows behind it,
-	// unreadable how many of their agents' frames could not be read, and uncovered the partitions
+	// unreadable how many of their agents' frames could not be read, encrypted how many agents were not
+	// searched for words, and uncovered the partitions
 	// of which the rows do not show everything.
 	cursor     string
 	more       bool
 	unreadable int
+	encrypted  int
 	uncovered  []messages.Uncovered
 }
 
@@ -136,6 +138,9 @@ func (p *page) finish() error {
 	}
 	if p.unreadable > 0 {
 		msg.Header.Set(messages.HeaderUnreadable, strconv.Itoa(p.unreadable))
+	}
+	if p.encrypted > 0 {
+		msg.Header.Set(messages.HeaderEncrypted, strconv.Itoa(p.encrypted))
 	}
 	if len(p.uncovered) > 0 {
 		uncovered, err := json.Marshal(p.uncovered)

@@ -31,12 +31,12 @@ func (g *Gateway) queryTenant(msg *nats.Msg) {
 			return err
 		}
 		switch q.View {
-		case "agents", "approvals", "usage", "effects":
+		case "agents", "approvals", "usage", "effects", "find":
 			return g.ofOwners(p, ownersQuery{Tenant: tenant, Query: q})
 		case "dlq":
 			return g.deadLetters(p, tenant, q)
 		}
-		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals, usage, effects and dlq", q.View)
+		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals, usage, effects, find and dlq", q.View)
 	})
 }
 

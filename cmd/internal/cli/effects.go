@@ -25,12 +25,17 @@ func (a *app) effects() *cobra.Command {
 tenant, oldest first. The text form cuts long arguments and outputs and says so;
 -o json has arguments whole.
 
+A call that repeats an earlier one of its agent, in any turn, is shown with the event of
+that: it has the same tool and the same arguments, and the earlier one may have had its
+effect. Calls of tools that only read are not.
+
 --where looks into the arguments: order=7 finds a number and a text, paths of
 names and of places in lists have dots between (customer.name=Ann, items.0.sku=x),
 and several must all hold.`,
 		Example: `  reprise effects --tool refund --where order=7
   reprise effects support/ticket-42 --turn t7
   reprise effects support/ticket-42 --at 120
+  reprise effects --repeated --tool refund
   reprise effects --outcome unknown --since 24h -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ofAll(cmd, args, []string{"tenant", "kind"}, []string{"at", "turn"}); err != nil {
@@ -46,6 +51,7 @@ and several must all hold.`,
 	kindFlag(cmd, &q)
 	callFlags(cmd, &q)
 	cmd.Flags().StringVar(&q.Outcome, "outcome", "", "only calls that are requested, waiting, running, unknown, completed, failed, denied or skipped")
+	cmd.Flags().BoolVar(&q.Repeated, "repeated", false, "only calls that repeat an earlier one of their agent")
 	limitFlag(cmd, &q)
 	turnFlag(cmd, &q)
 	asOf(cmd, &q)
@@ -53,17 +59,26 @@ and several must all hold.`,
 }
 
 func (a *app) runEffects(ctx context.Context, tenant string, args []string, q messages.Query) error {
-	rows, err := table(a, "AGENT\tEVENT\tAT\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT", a.ofAgentOrTenant(ctx, tenant, args, q), func(e projections.Effect) string {
-		arguments := projections.Printable(e.Arguments, 80)
-		if e.Flagged != "" {
-			arguments += " (as " + projections.Printable(string(e.Flagged), 64) + " before)"
-		}
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, a.age(e.At), projections.Printable(e.Tool, 64), arguments, outcomeText(e), outputText(e))
+	rows, err := table(a, "AGENT\tEVENT\tAT\tTURN\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT\tKEY", a.ofAgentOrTenant(ctx, tenant, args, q), func(e projections.Effect) string {
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, a.age(e.At), projections.Printable(string(e.Turn), 64),
+			projections.Printable(e.Tool, 64), argumentsText(e), outcomeText(e), outputText(e), projections.Printable(e.Key, 200))
 	})
 	if err == nil && rows == 0 && q.Turn != "" { // a turn that is not there is an error, as elsewhere
 		err = a.ofAgent(ctx, args[0], messages.Query{View: "turn", Turn: q.Turn, At: q.At})(func(json.RawMessage) error { return nil })
 	}
 	return a.listed(rows, err, "no such calls", "")
+}
+
+// argumentsText is the arguments of a call, behind the earlier call that it repeats.
+func argumentsText(e projections.Effect) string {
+	arguments := projections.Printable(e.Arguments, 80)
+	switch {
+	case e.Repeats != 0:
+		return fmt.Sprintf("(as event %d before) %s", e.Repeats, arguments)
+	case e.Flagged != "":
+		return "(as " + projections.Printable(string(e.Flagged), 64) + " before) " + arguments
+	}
+	return arguments
 }
 
 // outcomeText is what became of a call, and who decided about it.
@@ -77,6 +92,8 @@ func outcomeText(e projections.Effect) string {
 	}
 	if e.Person != nil {
 		outcome += ", decided by " + personText(e.Person)
+	} else if e.ApprovedBy == messages.ByRemembered {
+		outcome += ", " + projections.Printable(e.Approval, 40) + " by an earlier decision"
 	}
 	if e.Attempt > 1 {
 		outcome += fmt.Sprintf(", %d attempts", e.Attempt)

@@ -16,8 +16,8 @@ func (a *app) index() *cobra.Command {
 	return a.connects(&cobra.Command{
 		Use: "index", GroupID: groupCheck, Args: cobra.NoArgs,
 		Short: "Show how far the index has read the log",
-		Long: `Show how far the index of all agents (approvals, effects and usage of a whole
-tenant) has read the log, partition by partition, each as its owner has it. A node keeps
+		Long: `Show how far the index of all agents (approvals, effects, usage and find of a
+whole tenant) has read the log, partition by partition, each as its owner has it. A node keeps
 it in a file that is a cache of the log: to have it built again, stop the node,
 delete the file and start the node. It covers the whole store, so this is for
 operators, not for readers of a tenant.`,

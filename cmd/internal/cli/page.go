@@ -17,7 +17,7 @@ import (
 // lists are the commands whose output --watch prints again; texts are the others whose
 // output may be longer than a terminal.
 var (
-	lists = []string{"approvals", "effects", "ls", "nodes", "partitions", "show", "timers", "tree", "turns", "usage"}
+	lists = []string{"approvals", "effects", "find", "ls", "nodes", "partitions", "show", "timers", "tree", "turns", "usage"}
 	texts = []string{"events", "history", "replay", "request", "state", "turn", "why"}
 )
 

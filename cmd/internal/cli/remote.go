@@ -291,4 +291,7 @@ func (a *app) lacks(l client.Lacks) {
 	if l.Unreadable > 0 {
 		a.note("%d frames of this tenant's agents could not be read, and what they hold is left out: `%s doctor` says of which agents, and why", l.Unreadable, a.started)
 	}
+	if l.Encrypted > 0 {
+		a.note("%d encrypted agents were not searched for words, only for ids and keys", l.Encrypted)
+	}
 }

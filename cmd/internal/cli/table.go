@@ -125,7 +125,7 @@ func writeColumns(w io.Writer, rows [][]string, width int) (cut bool) {
 // prose are the columns that are cut first; stated are those that say how something is, which
 // are cut next. All others are addresses, ids and names to be typed, numbers and times.
 var (
-	prose  = []string{"ANSWER", "ARGUMENTS", "HOST", "INPUTS", "KINDS", "OUTPUT", "PERSON", "QUESTION", "REASON", "SUBJECT", "TEXT", "VERSION", "WAITS FOR"}
+	prose  = []string{"ANSWER", "ARGUMENTS", "HOST", "INPUTS", "KINDS", "OUTPUT", "PERSON", "QUESTION", "REASON", "SNIPPET", "SUBJECT", "TEXT", "VERSION", "WAITS FOR"}
 	stated = []string{"CODE", "LAST", "OUTCOME", "PHASE", "STATE"}
 )
 

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // tiny is work that takes a moment. Its numbers mean nothing.
 func tiny() *work {
 	return &work{
-		idle: 20, indexed: 300, events: []int{10, 1000}, longest: 25, waiting: 50, others: 3, atOnce: []int{2},
+		idle: 20, indexed: 300, stored: 900, events: []int{10, 1000}, longest: 25, waiting: 50, others: 3, atOnce: []int{2},
 		lengths: []int{3, 6}, turns: 80, rounds: 2, nodes: []int{2}, replicas: []int{1}, held: []int{5}, only: parts,
 	}
 }
@@ -82,6 +82,7 @@ func TestFigures(t *testing.T) {
 		}},
 		"snapshots": {3: {"turns without snapshots and index", "turns with snapshots", "turns with snapshots and index", "turns with snapshots and index: CPU per 1,000 turns"}},
 		"index":     {300: {"index built", "approvals", "usage --by agent --since 24h", "effects --tool --where"}},
+		"find":      {100: {"effects, all", "find: a word that is once", "find: a word that all have, a page", "find: a key"}},
 		"interrupt": {
 			1: {"interrupt to a tool's end, alone, p50"},
 			4: {"interrupt to a tool's end, others at a model's pace, p99", "interrupt to a tool's end, others as fast as they can, p99"},

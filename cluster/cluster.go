@@ -385,7 +385,7 @@ func (n *Node) openGateway(context.Context) error {
 	n.client = client.New(n.nc, n.cfg.Root)
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
-		Conn: n.nc, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
+		Conn: n.nc, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Definitions: n.log.Store(), Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
 		Deliver: n.host.router.deliver, Whole: n.integrity.WholeNow,
 		Agents:  n.agents,
 		Index:   n.index,

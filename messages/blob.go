@@ -167,6 +167,20 @@ func Whole(ev Event, fill BlobFill) (Event, error) {
 	return ev, nil
 }
 
+// ReplaceBlobs returns the event with each reference to a blob replaced by what with returns.
+// It stops at the first error, and leaves the slices and pointers of ev unchanged.
+func ReplaceBlobs(ev Event, with func(Blob, BlobForm) (Blob, error)) (Event, error) {
+	e, ok := ev.(offloaded)
+	if !ok {
+		return ev, nil
+	}
+	return e.visited(func(_ *string, b **Blob, form BlobForm) error {
+		replaced, err := with(**b, form)
+		*b = &replaced
+		return err
+	})
+}
+
 // BlobsOf returns the blobs that an event refers to, in the order of its fields. A blob may
 // be listed twice.
 func BlobsOf(ev Event) (list []Blob) {

@@ -70,6 +70,14 @@ func ModelOf(ev Event) string {
 	return ""
 }
 
+// DefinitionOf returns the hash of the definition that an event names; empty if it names none.
+func DefinitionOf(ev Event) Digest {
+	if e, v := structOf(ev); e != nil {
+		return Digest(textIn(v, e.definition))
+	}
+	return ""
+}
+
 // KindOf returns the kind of the failure that an event reports; empty if it reports none.
 func KindOf(ev Event) string {
 	if e, v := structOf(ev); e != nil {

@@ -122,7 +122,7 @@ type eventEntry struct {
 	targets   sync.Pool // of *E, to decode into
 
 	// The struct's fields of these names; -1 where it has none.
-	turn, step, call, input, inputs, model, kind, disposition int
+	turn, step, call, input, inputs, model, kind, disposition, definition int
 }
 
 // event returns the entry of type E. Its schema version is the number of its upcasters plus
@@ -136,6 +136,7 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 		input: fieldOf(t, "Input", reflect.String), inputs: fieldOf(t, "Inputs", reflect.Slice),
 		model: fieldOf(t, "Model", reflect.String), kind: fieldOf(t, "Kind", reflect.String),
 		disposition: fieldOf(t, "Disposition", reflect.String),
+		definition:  fieldOf(t, "Definition", reflect.String),
 	}
 }
 
@@ -195,6 +196,15 @@ func Is(eventType string, traits Trait) bool { return TraitsOf(eventType)&traits
 func TraitsOf(eventType string) Trait {
 	if e := eventsByType[eventType]; e != nil {
 		return e.traits
+	}
+	return 0
+}
+
+// VersionOf returns the schema version in which this version of the program stores events of that
+// type; 0 for a type that it does not know.
+func VersionOf(eventType string) int {
+	if e := eventsByType[eventType]; e != nil {
+		return e.version()
 	}
 	return 0
 }

@@ -14,7 +14,7 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, timers, replay, inventory, blob, request, why, timeline, find or doctor of an agent; agents, approvals,
+	// children, timers, replay, inventory, blob, request, why, timeline, find, frames or doctor of an agent; agents, approvals,
 	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
 	// store.
 	View string `json:"view"`
@@ -90,6 +90,19 @@ type BlobPiece struct {
 	Offset int64 `json:"offset"`
 	// Data is in base64.
 	Data []byte `json:"data"`
+}
+
+// FrameLine is a frame, or a definition that the frames behind it name: a line of the view
+// frames. A page begins with no knowledge of the one before it, so a definition may come again.
+type FrameLine struct {
+	// First is the number of the frame's first event, or of the frame behind a definition.
+	First EventNumber `json:"first"`
+	// Frame is the frame as EncodeFrame writes it, not encrypted. Its digest may
+	// differ from that which the next frame names. Empty: this is a definition.
+	Frame []byte `json:"frame,omitempty"`
+	// Definition is the hash of the definition, and Data what is stored under it.
+	Definition Digest          `json:"definition,omitempty"`
+	Data       json.RawMessage `json:"data,omitempty"`
 }
 
 // Approval is a call that waits for a person's approval: a line of the view

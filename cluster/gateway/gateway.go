@@ -48,7 +48,9 @@ type Config struct {
 	Log       eventlog.Log
 	Blobs     eventlog.Blobs
 	Snapshots eventlog.Snapshots
-	Broker    *Broker
+	// Definitions are those that the view frames gives beside the frames that name them.
+	Definitions eventlog.Definitions
+	Broker      *Broker
 	// Kinds are the kinds served here; Serves refuses all others.
 	Kinds  []string
 	Serves func(kind string) error

@@ -128,6 +128,8 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.replay(p, a, q)
 	case "timeline":
 		return g.timeline(p, a, q)
+	case "frames":
+		return g.frames(p, a, q)
 	case "show":
 		return g.show(p, a, q)
 	case "why":
@@ -139,7 +141,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "request":
 		return g.request(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline, frames and doctor", q.View)
 }
 
 // lines pages the list that the views give once the agent's events are folded;

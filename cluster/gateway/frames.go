@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"errors"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// frames answers with the agent's frames from the one that holds q.From to the one that holds
+// q.At, each behind the definitions that it is the first of the page to name.
+func (g *Gateway) frames(p *page, a messages.AgentID, q messages.Query) error {
+	after, _ := restOf[eventlog.Position](g, a, q)
+	r := eventlog.From(q.From)
+	if after.Last != 0 {
+		r = eventlog.Behind(after)
+	}
+	named := make(map[messages.Digest]bool)
+	var last messages.EventNumber
+	for rec, err := range g.Log.Read(g.ctx, a, r) {
+		if err == nil && last == 0 && q.From <= 1 {
+			err = kept(a, q.At, rec.Frame)
+		}
+		if errors.Is(err, eventlog.ErrElsewhere) { // it was deleted since the page before
+			q.Cursor = ""
+			return g.frames(p, a, q)
+		}
+		if err != nil {
+			return err
+		}
+		if q.At != 0 && rec.Frame.First > q.At {
+			return nil
+		}
+		if rec.Frame.Last() < q.From {
+			continue
+		}
+		if more, err := g.frame(p, rec, named); err != nil || !more {
+			p.rest = after
+			return err
+		}
+		after, last = rec.Position(), rec.Frame.Last()
+	}
+	if last != 0 && q.At <= last {
+		return nil
+	}
+	tail, err := g.Log.Head(g.ctx, a)
+	if err != nil || q.From == tail.Last+1 && tail.Last >= q.At && tail.Last > 0 {
+		return err // nothing new
+	}
+	return exists(a, max(q.At, q.From), tail.Last)
+}
+
+// frame adds a frame, and before it the definitions that it names and named lacks. It reports
+// whether the page has room for more.
+func (g *Gateway) frame(p *page, rec eventlog.Recorded, named map[messages.Digest]bool) (more bool, err error) {
+	f := *rec.Frame
+	if p.full(f.First) {
+		return false, nil
+	}
+	for _, ev := range f.Events {
+		hash := messages.DefinitionOf(ev)
+		if hash == "" || named[hash] {
+			continue
+		}
+		named[hash] = true
+		data, err := g.Definitions.Definition(g.ctx, hash)
+		if err != nil && messages.AsError(err).Code == messages.NotFound {
+			continue // the reader has the hash, and notes what is missing
+		}
+		if err != nil {
+			return false, err
+		}
+		if !p.line(f.First, messages.FrameLine{First: f.First, Definition: hash, Data: data}) {
+			return false, nil
+		}
+	}
+	f.KeyID = "" // its events are not encrypted here
+	stored, err := messages.EncodeFrame(rec.Agent, &f)
+	if err != nil {
+		return false, err
+	}
+	return p.line(f.First, messages.FrameLine{First: f.First, Frame: stored}), nil
+}

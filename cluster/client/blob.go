@@ -15,11 +15,16 @@ import (
 // in memory does not grow with the payload. messages.NotFound if there is none;
 // bytes that do not match the hash are messages.Damaged, after they were written.
 func (c *Client) Blob(ctx context.Context, agent string, hash messages.Digest, w io.Writer) (messages.Blob, error) {
+	return c.BlobOf(ctx, agent, messages.Blob{SHA256: hash}, w)
+}
+
+// BlobOf is Blob for a blob as an event names it, which is found without a search.
+func (c *Client) BlobOf(ctx context.Context, agent string, b messages.Blob, w io.Writer) (messages.Blob, error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
 		return messages.Blob{}, err
 	}
-	r := &blobReading{to: w, sum: sha256.New(), blob: messages.Blob{SHA256: hash}}
+	r := &blobReading{to: w, sum: sha256.New(), blob: b}
 	var try trying
 	for {
 		before := r.offset

@@ -49,6 +49,12 @@ func (c *Client) Events(ctx context.Context, agent string, o ...ViewOption) iter
 	return viewed[projections.EventJSON](ctx, c, agent, messages.Query{View: "events"}, o)
 }
 
+// Frames yields the frames of an agent, oldest first, and the definitions that they name, each before
+// the first frame that does. With [At] the last one is the frame that holds that event.
+func (c *Client) Frames(ctx context.Context, agent string, o ...ViewOption) iter.Seq2[messages.FrameLine, error] {
+	return viewed[messages.FrameLine](ctx, c, agent, messages.Query{View: "frames"}, o)
+}
+
 // Replay yields the events of an agent with what each changed.
 func (c *Client) Replay(ctx context.Context, agent string, o ...ViewOption) iter.Seq2[projections.Change, error] {
 	return viewed[projections.Change](ctx, c, agent, messages.Query{View: "replay"}, o)

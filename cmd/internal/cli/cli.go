@@ -136,6 +136,7 @@ func (a *app) commands() []*cobra.Command {
 		a.interrupt(), a.abort(), a.clear(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
 		a.approvals(), a.approve(), a.deny(), a.decide(),
 		a.backup(), a.restore(), a.store(),
+		a.export(),
 		a.check(), a.doctor(), a.nodes(), a.partitions(), a.index(), a.bench(), a.permissions(), a.version(),
 	}
 }

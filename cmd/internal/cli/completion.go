@@ -25,7 +25,7 @@ const completing = time.Second
 // fixed are the flags that take one of a few words.
 func fixed() map[string][]string {
 	return map[string][]string{
-		"by": index.By, "format": {"text", "json"}, "how": {messages.CompactSummary, messages.CompactWindow},
+		"as": exportForms, "by": index.By, "format": {"text", "json"}, "how": {messages.CompactSummary, messages.CompactWindow},
 		"last": {string(projections.Failed)}, "log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
 		"outcome": asText(projections.Outcomes), "output": {"text", "json"},
 		"phase":  asText([]messages.AgentPhase{messages.PhaseIdle, messages.PhaseRunning, messages.PhasePaused, messages.PhaseDeleted}),

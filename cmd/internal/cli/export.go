@@ -1,0 +1,347 @@
+package cli
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/eventlog/export"
+	"github.com/reprise-dev/reprise/eventlog/export/redact"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// exporting are the flags of export.
+type exporting struct {
+	to, as, kind, tenant string
+	redact               []string
+	at                   messages.EventNumber
+	all, noBlobs         bool
+	force, unmatched     bool
+}
+
+func (a *app) export() *cobra.Command {
+	var x exporting
+	cmd := &cobra.Command{
+		Use: "export AGENT...", GroupID: groupKeep,
+		Short: "Write agents to a portable file: events, definitions and payloads",
+		Long: `Write agents to a portable file: lines of JSON, compressed by gzip unless the name
+ends in .jsonl. It holds the events of each agent up to the newest one when its turn
+came, the definitions that it followed and, without --no-blobs, its large payloads.
+--as markdown writes conversations for people, --as openai a line of messages and
+tools for each agent, as chat models are trained on.
+
+An export is in clear, also of an encrypted agent: deleting the agent does not delete it.
+
+--redact replaces what a regular expression finds in any text, or what the rules
+in a file that ends in .yaml or .yml name:
+
+  patterns:
+    email: '[\w.+-]+@[\w.-]+\.\w+'
+  paths:
+    card: tool.requested.arguments.card
+
+A value at a path is replaced wherever it is found. Equal values are replaced by equal
+texts such as [email:3f2a9c1b44de]; JSON stays JSON, and ids, numbering and hashes fit.
+Values in pictures and in encodings other than JSON are not found. If a rule finds nothing
+nothing is written, unless --allow-unmatched is given.
+
+The file has its name only when it is whole.`,
+		Example: `  reprise export support/ticket-42 --to ticket-42.jsonl.gz
+  reprise export --kind support --to support.jsonl.gz --redact rules.yaml
+  reprise export assistant/main --to - --as markdown`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := x.check(args); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return a.runExport(ctx, args, x)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&x.to, "to", "", "file to write, - for standard output")
+	f.StringVar(&x.as, "as", exportForms[0], "what to write: "+words(exportForms))
+	f.BoolVar(&x.all, "all", false, "all agents of the tenant")
+	f.StringVar(&x.kind, "kind", "", "all agents of this kind")
+	tenantFlag(cmd, &x.tenant)
+	f.Uint64Var((*uint64)(&x.at), "at", 0, "end with the frame that holds this event (default: the newest)")
+	f.BoolVar(&x.noBlobs, "no-blobs", false, "name large payloads, and leave them out")
+	f.StringArrayVar(&x.redact, "redact", nil, "regular expression, or file of rules, for texts to replace; may be given several times")
+	f.BoolVar(&x.unmatched, "allow-unmatched", false, "write the file also if a rule finds nothing")
+	f.BoolVar(&x.force, "force", false, "replace the file if there is one")
+	return waitsFor(a.connects(cmd, 0), "all of it")
+}
+
+// check refuses flags that make no sense together.
+func (x *exporting) check(args []string) error {
+	chosen := 0
+	for _, is := range []bool{len(args) > 0, x.all, x.kind != ""} {
+		if is {
+			chosen++
+		}
+	}
+	switch {
+	case x.to == "":
+		return usage("--to is missing: name the file, or - for standard output")
+	case chosen != 1:
+		return usage("name agents, or all of a kind by --kind, or all of a tenant by --all: one of the three")
+	case !slices.Contains(exportForms, x.as):
+		return usage("--as %q: write one of %s", x.as, words(exportForms))
+	case x.at != 0 && len(args) != 1:
+		return usage("--at is an event of one agent: name one")
+	}
+	return nil
+}
+
+// redactor returns what --redact asks for; nil if nothing.
+func (x *exporting) redactor() (*redact.Redactor, error) {
+	if len(x.redact) == 0 {
+		return nil, nil
+	}
+	var rules []redact.Rule
+	for i, given := range x.redact {
+		if strings.HasSuffix(given, ".yaml") || strings.HasSuffix(given, ".yml") {
+			read, err := config.LoadRedaction(given)
+			if err != nil {
+				return nil, err
+			}
+			rules = append(rules, read...)
+			continue
+		}
+		pattern, err := regexp.Compile(given)
+		if err != nil {
+			return nil, usage("--redact %q is neither a file that ends in .yaml nor a regular expression: %v", given, err)
+		}
+		name := "redacted"
+		if i > 0 {
+			name += fmt.Sprint(i + 1)
+		}
+		rules = append(rules, redact.Rule{Name: name, Pattern: pattern})
+	}
+	r, err := redact.New(rules)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	return r, nil
+}
+
+func (a *app) runExport(ctx context.Context, args []string, x exporting) error {
+	redactor, err := x.redactor()
+	switch {
+	case err != nil:
+		return err
+	case x.to == "-" && x.as == asFile && isTerminal(a.out):
+		return usage("a compressed file is not for a terminal: name one with --to, or show it --as markdown")
+	case x.to != "-":
+		if err := writable(x.to, x.force); err != nil {
+			return err
+		}
+		a.leftOver("export", x.to, ".", ".part")
+	}
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	agents, err := x.agents(ctx, c, args)
+	if err != nil {
+		return err
+	}
+	run := &exportRun{app: a, exporting: x, client: c, redactor: redactor, line: a.progress(), sum: exported{Redactions: map[string]int{}}}
+	write := func(w io.Writer) error { return run.write(ctx, w, agents) }
+	if x.to == "-" {
+		err = a.toStandardOutput(redactor != nil, write)
+	} else {
+		err = whole(x.to, write)
+	}
+	if run.line.end(); err != nil {
+		return err
+	}
+	return a.sayExported(run.sum, x)
+}
+
+// agents are those that the flags choose.
+func (x *exporting) agents(ctx context.Context, c *client.Client, args []string) (agents []messages.AgentID, err error) {
+	for _, arg := range args {
+		id, err := messages.ParseAgentID(arg)
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		if slices.Contains(agents, id) {
+			return nil, usage("%s is named twice", id)
+		}
+		agents = append(agents, id)
+	}
+	if len(args) > 0 {
+		return agents, nil
+	}
+	for row, err := range c.Agents(ctx, x.tenant, client.Only(messages.Query{Kind: x.kind})) {
+		if err != nil {
+			return nil, err
+		}
+		agents = append(agents, row.Agent)
+	}
+	if len(agents) == 0 {
+		return nil, fail("`reprise ls` lists the agents", "there are no such agents: nothing is written")
+	}
+	return agents, nil
+}
+
+// toStandardOutput has write write there; with checked only once it has succeeded.
+func (a *app) toStandardOutput(checked bool, write func(io.Writer) error) error {
+	out := a.out
+	if isTerminal(out) {
+		out = harmless{out}
+	}
+	if !checked {
+		return write(out)
+	}
+	f, err := os.CreateTemp("", "reprise-export.*.part")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close(); _ = os.Remove(f.Name()) }()
+	if err := write(f); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = io.Copy(out, f)
+	return err
+}
+
+// exported is what an export holds.
+type exported struct {
+	File        string            `json:"file"`
+	Agents      int               `json:"agents"`
+	Frames      int               `json:"frames"`
+	Events      int               `json:"events"`
+	Definitions int               `json:"definitions"`
+	Blobs       int               `json:"blobs"`
+	Missing     []messages.Digest `json:"missing,omitempty"`
+	Redactions  map[string]int    `json:"redactions,omitempty"`
+}
+
+// sayExported prints what was written.
+func (a *app) sayExported(sum exported, x exporting) error {
+	if len(sum.Missing) > 0 {
+		a.note("%d definitions and payloads that events name are not stored any more, the first: %s", len(sum.Missing), sum.Missing[0])
+	}
+	text := fmt.Sprintf("%d agents, %d frames, %d events, %d definitions, %d payloads", sum.Agents, sum.Frames, sum.Events, sum.Definitions, sum.Blobs)
+	for _, rule := range slices.Sorted(maps.Keys(sum.Redactions)) {
+		text += fmt.Sprintf(", %s replaced %d times", rule, sum.Redactions[rule])
+	}
+	switch {
+	case x.to == "-":
+		a.note("%s", text)
+	case a.json():
+		sum.File = x.to
+		return a.object(sum)
+	default:
+		a.printf("%s: %s\n", x.to, text)
+	}
+	return nil
+}
+
+// exportRun is an export under way.
+type exportRun struct {
+	*app
+	exporting
+	client   *client.Client
+	redactor *redact.Redactor
+	line     *progress
+	sum      exported
+}
+
+// write writes agents to w.
+func (r *exportRun) write(ctx context.Context, w io.Writer, agents []messages.AgentID) error {
+	to := w
+	if r.as == asFile && !strings.HasSuffix(r.to, ".jsonl") {
+		z := gzip.NewWriter(w)
+		defer func() { _ = z.Close() }() // of no use after an error
+		to = z
+	}
+	for _, agent := range agents {
+		if err := r.agent(ctx, to, agent); err != nil {
+			return err
+		}
+	}
+	if r.redactor != nil {
+		r.sum.Redactions = r.redactor.Counts()
+		if none := r.redactor.Unmatched(); len(none) > 0 && !r.unmatched {
+			return fail("correct it, or give --allow-unmatched if that is as expected", "nothing is written: no text has what these rules look for: %s", strings.Join(none, ", "))
+		}
+	}
+	if z, ok := to.(*gzip.Writer); ok {
+		return z.Close()
+	}
+	return nil
+}
+
+// agent writes one agent, as it is when its turn has come.
+func (r *exportRun) agent(ctx context.Context, w io.Writer, agent messages.AgentID) error {
+	from := &exportSource{c: r.client, agent: agent, at: r.at, each: func(n messages.EventNumber) {
+		r.line.show("export %s, event %d; %d agents done", agent, n, r.sum.Agents)
+	}}
+	if deleted, err := from.newest(ctx); err != nil {
+		return err
+	} else if deleted {
+		if len(r.kind) > 0 || r.all {
+			return nil // since it was listed
+		}
+		return messages.Refuse(messages.NotFound, "agent %s was deleted: nothing of it is left to export", agent)
+	}
+	as := agent
+	if r.redactor != nil {
+		var err error
+		if as, err = r.redactor.Begin(agent); err != nil {
+			return err
+		}
+	}
+	head := export.Head{Program: versionText(), Agent: as.Full(), At: time.Now(), Blobs: !r.noBlobs}
+	if r.redactor != nil {
+		head.Redacted = r.redactor.Names()
+	}
+	to, err := newExporter(r.as, w, head)
+	if err != nil {
+		return err
+	}
+	before := counts(r.redactor)
+	missing, err := export.Copy(ctx, from, to, export.Options{Blobs: !r.noBlobs, Redactor: r.redactor})
+	if err != nil {
+		return err
+	}
+	end, err := to.Close(missing, madeSince(before, counts(r.redactor)))
+	s := &r.sum
+	s.Agents, s.Frames, s.Events = s.Agents+1, s.Frames+end.Frames, s.Events+end.Events
+	s.Definitions, s.Blobs, s.Missing = s.Definitions+end.Definitions, s.Blobs+end.Blobs, append(s.Missing, missing...)
+	return err
+}
+
+// counts are how many texts each rule has replaced; nil without rules.
+func counts(r *redact.Redactor) map[string]int {
+	if r == nil {
+		return nil
+	}
+	return r.Counts()
+}
+
+// madeSince is what was counted between two counts.
+func madeSince(before, after map[string]int) map[string]int {
+	for rule := range after {
+		after[rule] -= before[rule]
+	}
+	return after
+}

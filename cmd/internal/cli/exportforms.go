@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/reprise-dev/reprise/eventlog/export"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// asFile is the form that is read back.
+const asFile = "file"
+
+// exportForms are what agents are exported as, the default first.
+var exportForms = []string{asFile}
+
+// exporter writes an agent in one form.
+type exporter interface {
+	export.Sink
+	// Close ends the agent and returns what was written of it.
+	Close(missing []messages.Digest, redactions map[string]int) (export.End, error)
+}
+
+// newExporter begins an agent in a form.
+func newExporter(as string, w io.Writer, head export.Head) (exporter, error) {
+	return export.NewWriter(w, head)
+}

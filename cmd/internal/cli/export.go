@@ -269,9 +269,7 @@ type exportRun struct {
 func (r *exportRun) write(ctx context.Context, w io.Writer, agents []messages.AgentID) error {
 	to := w
 	if r.as == asFile && !strings.HasSuffix(r.to, ".jsonl") {
-		z := gzip.NewWriter(w)
-		defer func() { _ = z.Close() }() // of no use after an error
-		to = z
+		to = gzip.NewWriter(w)
 	}
 	for _, agent := range agents {
 		if err := r.agent(ctx, to, agent); err != nil {

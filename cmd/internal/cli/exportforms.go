@@ -7,11 +7,15 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// asFile is the form that is read back.
-const asFile = "file"
+// The forms of an export. asFile is the one that is read back.
+const (
+	asFile     = "file"
+	asMarkdown = "markdown"
+	asOpenAI   = "openai"
+)
 
 // exportForms are what agents are exported as, the default first.
-var exportForms = []string{asFile}
+var exportForms = []string{asFile, asMarkdown, asOpenAI}
 
 // exporter writes an agent in one form.
 type exporter interface {
@@ -22,5 +26,11 @@ type exporter interface {
 
 // newExporter begins an agent in a form.
 func newExporter(as string, w io.Writer, head export.Head) (exporter, error) {
+	switch as {
+	case asMarkdown:
+		return newMarkdown(w, head), nil
+	case asOpenAI:
+		return &openaiExport{gathered: newGathered(head), to: w}, nil
+	}
 	return export.NewWriter(w, head)
 }

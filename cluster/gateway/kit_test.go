@@ -97,7 +97,7 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 	agents := new(projections.Agents)
 	endpoints := h.connect(srv)
 	h.g = New(Config{
-		Conn: endpoints, Log: noted{h.log, h.read, h.frames}, Blobs: h.log, Snapshots: h.log, Index: h.index(), Agents: agents, Logger: quiet, Nodes: Nodes{Self: "n1"},
+		Conn: endpoints, Log: noted{h.log, h.read, h.frames}, Blobs: h.log, Snapshots: h.log, Definitions: h.log, Index: h.index(), Agents: agents, Logger: quiet, Nodes: Nodes{Self: "n1"},
 		Broker: NewBroker(endpoints, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, Nodes{Self: "n1"}),
 		Serves: func(string) error { return nil },
 		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) {

@@ -48,6 +48,8 @@ func Copy(ctx context.Context, from Source, to Sink, o Options) (missing []messa
 		switch {
 		case err != nil:
 			return nil, err
+		case line.Frame != nil && line.Frame.Encrypted():
+			return nil, fmt.Errorf("frame %s is encrypted: an export holds frames in clear", line.Frame.ID)
 		case line.Definition != nil:
 			err = c.definition(*line.Definition)
 		case line.Frame != nil:
@@ -82,7 +84,7 @@ func (c *copying) collect() error {
 			return err
 		case line.Definition != nil:
 			c.Redactor.CollectDefinition(line.Definition.Data)
-		case line.Frame != nil:
+		case line.Frame != nil && !line.Frame.Encrypted(): // Copy refuses those that are
 			f, err := c.whole(line.Frame)
 			if err != nil {
 				return err

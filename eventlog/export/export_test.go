@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/eventlog/export"
+	"github.com/reprise-dev/reprise/eventlog/export/redact"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -197,6 +198,11 @@ func TestNotWritten(t *testing.T) {
 	secret := &messages.Frame{ID: "f2", First: 4, KeyID: "k", Events: []messages.Event{messages.EncryptedEvent{Type: "agent.cleared", Version: 1}}}
 	if err := w.Frame(secret); err == nil || !strings.Contains(err.Error(), "in clear") {
 		t.Errorf("got %v", err)
+	}
+	for _, o := range []export.Options{{}, {Redactor: redactor(t, redact.Rule{Name: "a", Path: "*.text"})}} {
+		if _, err := export.Copy(context.Background(), stored{frames: []*messages.Frame{secret}}, w, o); err == nil || !strings.Contains(err.Error(), "in clear") {
+			t.Errorf("got %v", err)
+		}
 	}
 	if err := w.Definition("ab", []byte(`{}`)); err == nil {
 		t.Error("a definition of another hash was written")

@@ -34,19 +34,12 @@ var classes = map[string]class{
 
 // exceptions are classes by the path of a field.
 var exceptions = map[string]class{
-	"cause.by":                   text,
-	"child.decided.person.name":  text,
-	"timer.set.input.name":       name,
-	"turn.paused.reason":         word,
-	"turn.failed.reason":         word,
-	"budget.exhausted.message":   text,
-	"definition.instructions":    text,
-	"cause.stream.reply":         name,
-	"child.failed.reason":        word,
-	"child.settled.refused":      word,
-	"timer.fired.refused":        text,
-	"compaction.failed.message":  text,
-	"compaction.requested.model": word,
+	"cause.by":                  text,
+	"child.decided.person.name": text,
+	"timer.set.input.name":      name,
+	"turn.paused.reason":        word,
+	"turn.failed.reason":        word,
+	"child.failed.reason":       word,
 }
 
 // wordsOfJSON are names in definitions, and in the items of providers, whose values are words; namesOfJSON
@@ -66,6 +59,9 @@ func classOf(t reflect.Type, root string, path []string) class {
 		return name
 	case t != reflect.TypeFor[string]():
 		return word
+	}
+	if len(path) == 0 {
+		return text
 	}
 	full := root
 	for _, p := range path {

@@ -10,7 +10,8 @@
 //
 // # Guarantees
 //
-//   - What a rule finds is in no text, id, key of JSON, blob or definition that comes out.
+//   - What a rule finds is in no text, id, name in JSON or blob that comes out, and in no text of a
+//     definition.
 //   - Events stay events: the same types, in the same order, under the same numbers.
 //   - The same text is replaced by the same one, whatever it is found in.
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -15,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/eventlog/export"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // exportable is an agent with a large result, one with an approval and one with a child.
@@ -149,6 +152,31 @@ func TestExport(t *testing.T) { // A83
 	w.part("openai", openaiExport)
 }
 
+// shape is what an agent folds to, without its texts.
+func shape(a *export.Agent) string {
+	var turns projections.Turns
+	var effects projections.Effects
+	var history projections.History
+	var children projections.Children
+	for _, f := range a.Frames {
+		projections.Fold(f, 0, &turns, &effects, &history, &children)
+	}
+	var text strings.Builder
+	for _, l := range turns.List() {
+		_, _ = fmt.Fprintln(&text, l.ID, l.Phase, l.Inputs, l.Started, l.Ended, l.Reason, l.Waiting)
+	}
+	for _, e := range effects.List(messages.AgentID{}) {
+		_, _ = fmt.Fprintln(&text, e.N, e.Turn, e.ID, e.Tool, e.Outcome, e.Key, e.Approval, e.Asked, e.ArgsHash == "" || e.ArgsHash == messages.HashArguments(e.Arguments))
+	}
+	for _, it := range history.View() {
+		_, _ = fmt.Fprintln(&text, it.N, it.Turn, it.Type, it.Role, it.CallID, it.Name, it.Status)
+	}
+	for _, c := range children.List() {
+		_, _ = fmt.Fprintln(&text, c.N, c.Agent, c.Call, c.Status)
+	}
+	return text.String()
+}
+
 func redactedExport(t *testing.T, w *world) {
 	w.file("rules.yaml", "patterns:\n  email: '[\\w.]+@[\\w.]+\\w'\npaths:\n  order: tool.requested.arguments.order\n")
 	w.run("export", "--all", "--to", "r.jsonl", "--redact", "rules.yaml").exits(0, "email replaced", "order replaced")
@@ -156,7 +184,12 @@ func redactedExport(t *testing.T, w *world) {
 	if err != nil || bytes.Contains(file, []byte("ann.lee")) || bytes.Contains(file, []byte(`order\":7`)) {
 		t.Errorf("error %v; the file holds what was to be redacted", err)
 	}
-	for _, a := range w.exported("r.jsonl") {
+	w.run("export", "--all", "--to", "plain.jsonl").exits(0)
+	plain := w.exported("plain.jsonl")
+	for i, a := range w.exported("r.jsonl") {
+		if got, want := shape(a), shape(plain[i]); got != want {
+			t.Errorf("%s: redacted it folds to\n%s\nand before to\n%s", a.Head.Agent, got, want)
+		}
 		for hash, data := range a.Blobs {
 			if bytes.Contains(data, []byte("ann.lee")) {
 				t.Errorf("blob %s holds what was to be redacted", hash)

@@ -44,10 +44,10 @@ func TestCopy(t *testing.T) {
 	var s stored
 	hash := s.define(`{"kind":"support","instructions":"Be \u003ckind\u003e"}`)
 	large, empty := s.keep(strings.Repeat("0123456789abcdef", 40_000)), s.keep("")
-	s.frame(messages.Cause{}, messages.AgentConfigured{Definition: hash}, messages.ToolCompleted{Call: "c1", Blob: large})
-	s.frame(messages.Cause{}, messages.TurnStarted{Definition: hash}, messages.ToolCompleted{Call: "c2", Blob: large}, messages.ToolCompleted{Call: "c3", Blob: empty})
 	encrypted := *large
 	encrypted.Stored = "beef"
+	s.frame(messages.Cause{}, messages.AgentConfigured{Definition: hash}, messages.ToolCompleted{Call: "c1", Blob: &encrypted})
+	s.frame(messages.Cause{}, messages.TurnStarted{Definition: hash}, messages.ToolCompleted{Call: "c2", Blob: large}, messages.ToolCompleted{Call: "c3", Blob: empty})
 	s.frame(messages.Cause{}, messages.ToolCompleted{Call: "c4", Blob: &encrypted})
 	s.frames[2].KeyID = "k1"
 
@@ -184,11 +184,12 @@ func TestRefused(t *testing.T) {
 
 // A frame that does not follow, and one that is encrypted, is not written.
 func TestNotWritten(t *testing.T) {
-	w, err := export.NewWriter(&bytes.Buffer{}, export.Head{Agent: ann.Full()})
+	var file bytes.Buffer
+	w, err := export.NewWriter(&file, export.Head{Agent: ann.Full()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &messages.Frame{ID: "f1", First: 3, Events: []messages.Event{messages.AgentCleared{}}}
+	f := &messages.Frame{ID: "f1", First: 3, KeyID: "k", Events: []messages.Event{messages.AgentCleared{}}}
 	if err := w.Frame(f); err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +207,12 @@ func TestNotWritten(t *testing.T) {
 	}
 	if err := w.Definition("ab", []byte(`{}`)); err == nil {
 		t.Error("a definition of another hash was written")
+	}
+	if _, err := w.Close(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a := only(t, file.Bytes()); len(a.Frames) != 1 || a.Frames[0].KeyID != "" || a.End.Definitions != 0 {
+		t.Errorf("got %+v, %+v, want one frame that names no key", a.End, a.Frames[0])
 	}
 }
 

@@ -156,6 +156,9 @@ func structure(t *testing.T, a *export.Agent, s stored) {
 	if input == email || first[3].(messages.TurnStarted).Inputs[0] != input || first[4].(messages.ModelRequested).Inputs[0] != input || second[7].(messages.TurnCompleted).Inputs[0] != input || a.Frames[0].Cause.ID != input {
 		t.Errorf("the id of the input is %q, and another one elsewhere", input)
 	}
+	if digest := a.Frames[0].Cause.Digest; len(digest) != 16 || digest == s.frames[0].Cause.Digest {
+		t.Errorf("the digest of the input is %q, which is of what was redacted", digest)
+	}
 	hash := messages.Digest(first[1].(messages.AgentConfigured).Definition)
 	if a.Definitions[hash] == nil || first[3].(messages.TurnStarted).Definition != string(hash) || strings.Contains(string(a.Definitions[hash]), email) || !strings.Contains(string(a.Definitions[hash]), `"name":"refund"`) {
 		t.Errorf("definition %s: got %s", hash, a.Definitions[hash])

@@ -88,7 +88,6 @@ func (r *Redactor) Collect(f *messages.Frame) {
 	if !r.Paths() {
 		return
 	}
-	f = clone(f)
 	r.walkFrame(f, func(w *walk) { w.collecting = true })
 }
 

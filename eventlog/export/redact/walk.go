@@ -63,16 +63,10 @@ func (r *Redactor) walkFrame(f *messages.Frame, with func(*walk)) {
 		with(w)
 		v := reflect.New(reflect.TypeOf(ev)).Elem()
 		v.Set(reflect.ValueOf(ev))
-		w.value(v)
-		f.Events[i] = v.Interface().(messages.Event)
+		if w.value(v); !w.collecting {
+			f.Events[i] = v.Interface().(messages.Event)
+		}
 	}
-}
-
-// clone returns a copy of the frame that shares nothing with it which a walk changes.
-func clone(f *messages.Frame) *messages.Frame {
-	c := *f
-	c.Events = append([]messages.Event(nil), f.Events...)
-	return &c
 }
 
 // value walks through a field, and sets what is redacted.

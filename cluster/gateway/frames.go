@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"errors"
-
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -10,35 +8,22 @@ import (
 // frames answers with the agent's frames from the one that holds q.From to the one that holds
 // q.At, each behind the definitions that it is the first of the page to name.
 func (g *Gateway) frames(p *page, a messages.AgentID, q messages.Query) error {
-	after, _ := restOf[eventlog.Position](g, a, q)
-	r := eventlog.From(q.From)
-	if after.Last != 0 {
-		r = eventlog.Behind(after)
-	}
 	named := make(map[messages.Digest]bool)
 	var last messages.EventNumber
-	for rec, err := range g.Log.Read(g.ctx, a, r) {
-		if err == nil && last == 0 && q.From <= 1 {
-			err = kept(a, q.At, rec.Frame)
-		}
-		if errors.Is(err, eventlog.ErrElsewhere) { // it was deleted since the page before
-			q.Cursor = ""
-			return g.frames(p, a, q)
+	for rec, err := range g.Log.Read(g.ctx, a, eventlog.From(q.From)) {
+		if err == nil && last == 0 {
+			err = begins(a, q, rec.Frame)
 		}
 		if err != nil {
 			return err
 		}
-		if q.At != 0 && rec.Frame.First > q.At {
+		if last = rec.Frame.First - 1; q.At != 0 && last >= q.At {
 			return nil
 		}
-		if rec.Frame.Last() < q.From {
-			continue
-		}
 		if more, err := g.frame(p, rec, named); err != nil || !more {
-			p.rest = after
 			return err
 		}
-		after, last = rec.Position(), rec.Frame.Last()
+		last = rec.Frame.Last()
 	}
 	if last != 0 && q.At <= last {
 		return nil
@@ -48,6 +33,15 @@ func (g *Gateway) frames(p *page, a messages.AgentID, q messages.Query) error {
 		return err // nothing new
 	}
 	return exists(a, max(q.At, q.From), tail.Last)
+}
+
+// begins refuses a query for events from before the first frame that is stored: a page that is asked
+// for after the agent was deleted must not end as if it were the last.
+func begins(a messages.AgentID, q messages.Query, first *messages.Frame) error {
+	if q.From > 1 {
+		return kept(a, q.From, first)
+	}
+	return kept(a, q.At, first)
 }
 
 // frame adds a frame, and before it the definitions that it names and named lacks. It reports

@@ -28,13 +28,36 @@ func (h *house) framesOf(q messages.Query) (frames []*messages.Frame, definition
 	return frames, definitions
 }
 
+// A page that is asked for once the agent was deleted is refused, and a new life begins with the
+// tombstone.
+func TestFramesOfADeletedAgent(t *testing.T) {
+	h := newHouse(t, nil)
+	h.wrote(till, messages.PhaseIdle, messages.AgentCreated{Agent: till.Full()}, messages.AgentCleared{})
+	h.wrote(till, messages.PhaseIdle, messages.AgentCleared{})
+	tombstone := h.wrote(till, messages.PhaseIdle, messages.AgentDeleted{})
+	head, err := h.log.Head(h.ctx, till)
+	h.ok(err)
+	h.ok(h.log.Purge(h.ctx, till, head.Seq))
+	for _, q := range []messages.Query{{From: 3, At: 3}, {From: 3, At: 4}, {From: 2}, {At: 3}} {
+		var failed error
+		for _, failed = range h.client.Frames(h.ctx, "support/till", client.Only(q)) {
+		}
+		if failed == nil || messages.AsError(failed).Code != messages.NotFound {
+			t.Errorf("%+v: got %v, want not_found", q, failed)
+		}
+	}
+	if frames, _ := h.framesOf(messages.Query{}); len(frames) != 1 || frames[0].First != tombstone {
+		t.Errorf("got %+v, want the tombstone", frames)
+	}
+}
+
 // Frames come whole, in order and page by page, with the definitions that they name, and the log is
 // read once.
 func TestFrames(t *testing.T) {
 	h := newHouse(t, nil)
 	hash, err := h.log.PutDefinition(h.ctx, []byte(`{"kind":"support"}`))
 	h.ok(err)
-	h.wrote(till, messages.PhaseIdle, messages.AgentCreated{Agent: till.Full()}, messages.AgentConfigured{Definition: string(hash)}, messages.AgentConfigured{Definition: "gone"})
+	h.wrote(till, messages.PhaseIdle, messages.AgentCreated{Agent: till.Full()}, messages.AgentConfigured{Definition: string(hash)}, messages.AgentConfigured{Definition: "gone"}, messages.AgentConfigured{Definition: string(hash)})
 	written := h.lived() + 1
 	var want []*messages.Frame
 	for rec, err := range h.log.Read(h.ctx, till, eventlog.Range{}) {
@@ -56,9 +79,9 @@ func TestFrames(t *testing.T) {
 		messages.Query
 		first, last int // of want
 	}{
-		"at the end of a frame": {messages.Query{At: 3}, 0, 1},
-		"at an event inside":    {messages.Query{At: 5}, 0, 2},
-		"from inside":           {messages.Query{From: 5, At: 7}, 1, 3},
+		"at the end of a frame": {messages.Query{At: 4}, 0, 1},
+		"at an event inside":    {messages.Query{At: 6}, 0, 2},
+		"from inside":           {messages.Query{From: 6, At: 8}, 1, 3},
 		"from the last":         {messages.Query{From: want[len(want)-1].Last()}, len(want) - 1, len(want)},
 		"behind the last":       {messages.Query{From: want[len(want)-1].Last() + 1}, 0, 0},
 	} {

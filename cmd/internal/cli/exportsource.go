@@ -33,9 +33,10 @@ func (s *exportSource) newest(ctx context.Context) (deleted bool, err error) {
 	return deleted, nil
 }
 
-// Lines yields the agent's definitions and frames.
+// Lines yields the agent's definitions and frames. It is an error if they end before the event at.
 func (s *exportSource) Lines(ctx context.Context) iter.Seq2[export.Line, error] {
 	return func(yield func(export.Line, error) bool) {
+		var last messages.EventNumber
 		for line, err := range s.c.Frames(ctx, s.agent.Full(), client.At(s.at)) {
 			if err != nil {
 				yield(export.Line{}, err)
@@ -51,6 +52,10 @@ func (s *exportSource) Lines(ctx context.Context) iter.Seq2[export.Line, error] 
 			if !yield(export.Line{Frame: f}, err) || err != nil {
 				return
 			}
+			last = f.Last()
+		}
+		if last < s.at {
+			yield(export.Line{}, messages.Refuse(messages.Damaged, "the log of agent %s has event %d, and no frame behind event %d was read: export it again", s.agent, s.at, last))
 		}
 	}
 }

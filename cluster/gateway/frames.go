@@ -48,9 +48,6 @@ func begins(a messages.AgentID, q messages.Query, first *messages.Frame) error {
 // whether the page has room for more.
 func (g *Gateway) frame(p *page, rec eventlog.Recorded, named map[messages.Digest]bool) (more bool, err error) {
 	f := *rec.Frame
-	if p.full(f.First) {
-		return false, nil
-	}
 	for _, ev := range f.Events {
 		hash := messages.DefinitionOf(ev)
 		if hash == "" || named[hash] {

@@ -93,7 +93,7 @@ func (c *causedCall) made() madeCall {
 	l := c.requested
 	l.Text = c.text()
 	return madeCall{
-		line: l, sum: sha256.Sum256([]byte(c.Tool + "\x00" + Canonical(c.Arguments))), outcome: c.Outcome, acted: c.acted(),
+		line: l, sum: sha256.Sum256([]byte(c.Tool + "\x00" + CanonicalJSON(c.Arguments))), outcome: c.Outcome, acted: c.acted(),
 		onUnknown: c.OnUnknown, answer: c.answer(), unknown: c.unknown, decided: c.decided, turn: c.turn,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog/export"
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -109,7 +110,7 @@ func (x *markdownExport) turn(agent messages.AgentID, t projections.Turn) {
 	x.line("\n## Turn %s: %s\n", code(string(d.ID)), d.Phase)
 	about := fmt.Sprintf("Event %d, %s. %d steps, %s", d.Started, d.StartedAt.UTC().Format(time.DateTime), d.Steps, costText(d.Usage, d.Cost))
 	if !d.EndedAt.IsZero() {
-		about += ", " + took(d.StartedAt, d.EndedAt)
+		about += ", " + replay.Took(d.StartedAt, d.EndedAt)
 	}
 	x.line("%s.", about)
 	if reason := cmp.Or(string(d.Kind), d.Reason, d.Finish, d.By); reason != "" {
@@ -136,7 +137,7 @@ func (x *markdownExport) turn(agent messages.AgentID, t projections.Turn) {
 	for _, p := range d.Pauses {
 		until := "it still waits"
 		if !p.Until.IsZero() {
-			until = "it waited " + took(p.At, p.Until) + codedPerson(p.Person)
+			until = "it waited " + replay.Took(p.At, p.Until) + codedPerson(p.Person)
 		}
 		x.line("\nPaused by %s at event %d: %s.", code(p.Reason), p.N, until)
 	}

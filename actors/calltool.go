@@ -29,7 +29,8 @@ func (a *agent) beginTool(e turn.Effect) func() {
 		most += time.Duration(len(h.hooks)) * sideLimit
 	}
 	lost := func() any { return erred(call, messages.ToolFailurePanic, "the tool ended its goroutine") }
-	return a.runWithin(most, e, late, lost, func(ctx context.Context) any { return a.useTool(ctx, e, call, def, h) })
+	span := a.state.Turn.CallSpan(a.id, &call.ToolCall)
+	return a.runWithin(most, e, late, lost, func(ctx context.Context) any { return a.useTool(span.Context(ctx), e, call, def, h) })
 }
 
 // beginReconcile asks a tool what became of a lost call.

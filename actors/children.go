@@ -43,7 +43,8 @@ func (a *agent) send(e turn.Effect) (cancel func()) {
 
 // store tries until the message is stored for its agent. It reports false if ctx ended first.
 func (a *agent) store(ctx context.Context, m turn.Message) bool {
-	err := a.rt.retry(ctx, func() error { return a.rt.send(ctx, m.To, m.Command) }, "a message to another agent cannot be stored; it is tried until it is",
+	traced := m.Trace.Context(ctx)
+	err := a.rt.retry(ctx, func() error { return a.rt.send(traced, m.To, m.Command) }, "a message to another agent cannot be stored; it is tried until it is",
 		a.id.LogAttr(a.epoch), "to", m.To.String(), "command", m.Command.CommandType())
 	return err == nil && ctx.Err() == nil
 }

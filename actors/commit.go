@@ -12,11 +12,15 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// commit appends events, which the state has already folded, as one frame, and does
-// what follows from it. Until the log has answered nothing is decided, begun or
-// answered: the agent's mailbox waits.
+// commit appends events, which the state has already folded, as one frame, see commitFrame.
 func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *actor.PID) {
-	f := nextFrame(a.tail, a.epoch, cause, events)
+	a.commitFrame(nextFrame(a.tail, a.epoch, cause, events), sender)
+}
+
+// commitFrame appends a frame, which the state has already folded, and does what follows from
+// it. Until the log has answered nothing is decided, begun or
+// answered: the agent's mailbox waits.
+func (a *agent) commitFrame(f *messages.Frame, sender *actor.PID) {
 	a.state.Record(f)
 	a.replies.fold(f)
 	a.cease(a.state.Effects())

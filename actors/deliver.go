@@ -67,13 +67,15 @@ func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
 // execute gives a command to the machine and appends what follows.
 func (a *agent) execute(d *Deliver, sender *actor.PID) {
 	env := a.env()
-	env.Person = d.Cause.Person()
+	env.Person, env.Trace = d.Cause.Person(), d.Trace
 	events, err := a.decide(env, a.succession.bind(d))
 	if err != nil {
 		a.refuse(d, sender, err)
 		return
 	}
-	a.commit(d.cause(), events, sender)
+	f := nextFrame(a.tail, a.epoch, d.cause(), events)
+	f.Trace = d.Trace
+	a.commitFrame(f, sender)
 	if _, ok := d.Command.(messages.CancelChild); ok && a.broken == nil {
 		a.reportAgain(d.Command)
 	}

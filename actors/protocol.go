@@ -34,6 +34,9 @@ type Deliver struct {
 	// answer: for a repeated command the first answer is then not read from the log.
 	Unasked bool
 
+	// Trace is the trace context that the command came with. Empty: none.
+	Trace messages.TraceContext
+
 	// digest is that of the command before its content was offloaded. Empty: it was not.
 	digest string
 }

@@ -38,7 +38,8 @@ type Config struct {
 	// Send stores a command for another agent, so that it comes there at least once,
 	// in the order of what one agent sends to another. It returns when the command
 	// is stored. A messages.Task or messages.CancelChild that its agent refuses must be
-	// answered, by what messages.Refused makes of it. Nil: no tool may be an agent.
+	// answered, by what messages.Refused makes of it. The command is sent with the trace context
+	// that is in ctx ([messages.TraceIn]). Nil: no tool may be an agent.
 	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
 	// Purger removes what is kept of a deleted agent beside Store. Nil: nothing is.
 	Purger Purger

@@ -21,6 +21,9 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 	}
 	msg := nats.NewMsg(n.subjects.Peer(to))
 	msg.Header.Set(messages.HeaderContentType, "application/json")
+	for name, value := range messages.TraceIn(ctx).Headers() {
+		msg.Header.Set(name, value)
+	}
 	msg.Data = body
 	ack, err := n.js.PublishMsg(ctx, msg)
 	if err == nil && ack.Duplicate {

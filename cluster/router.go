@@ -112,6 +112,8 @@ type routedCommand struct {
 	// Deadline is absent where there is none.
 	Deadline time.Time `json:"d,omitzero"`
 	Sent     time.Time `json:"s,omitzero"`
+	// Trace is absent where there is none.
+	Trace messages.TraceContext `json:"w,omitempty"`
 }
 
 // routedDelta is an actors.Delta on the wire.
@@ -295,7 +297,7 @@ func (r *router) send(d *actors.Deliver, reply string) error {
 	if err != nil {
 		return err
 	}
-	err = r.publish(d.Agent.Partition(), reply, &request{Command: &routedCommand{d.Agent.Full(), d.Command.CommandType(), c, d.Cause, d.Deadline, d.Sent}})
+	err = r.publish(d.Agent.Partition(), reply, &request{Command: &routedCommand{d.Agent.Full(), d.Command.CommandType(), c, d.Cause, d.Deadline, d.Sent, d.Trace}})
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return messages.Refuse(messages.TooLarge, "the command is too near to what the NATS server takes (max_payload) to be sent on to the node of agent %s: make it 1 KiB shorter", d.Agent)
@@ -435,7 +437,7 @@ func (c *routedCommand) decode() (*actors.Deliver, error) {
 		return nil, err
 	}
 	command, err := messages.UnpackCommand(c.Type, c.Command)
-	return &actors.Deliver{Agent: a, Command: command, Cause: c.Cause, Deadline: c.Deadline, Sent: c.Sent}, err
+	return &actors.Deliver{Agent: a, Command: command, Cause: c.Cause, Deadline: c.Deadline, Sent: c.Sent, Trace: c.Trace}, err
 }
 
 // respond sends an answer to the endpoint that has sent a command; nil acknowledges it.

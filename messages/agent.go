@@ -3,6 +3,7 @@ package messages
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 )
 
@@ -140,6 +141,21 @@ type EventNumber uint64
 // TurnID names a turn within its agent: "t" and the number of its
 // turn.started event. Empty: no turn.
 type TurnID string
+
+// TurnAt returns the id of the turn that starts with event n.
+func TurnAt(n EventNumber) TurnID {
+	return TurnID(strconv.AppendUint(append(make([]byte, 0, 24), 't'), uint64(n), 10))
+}
+
+// Start returns the event that starts the turn. 0: the id is not one that TurnAt returns.
+func (t TurnID) Start() EventNumber {
+	digits, ok := strings.CutPrefix(string(t), "t")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || err != nil {
+		return 0
+	}
+	return EventNumber(n)
+}
 
 // CallID names a model call or a tool call within its agent.
 type CallID string

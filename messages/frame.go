@@ -89,9 +89,11 @@ type Frame struct {
 	PrevDigest Digest
 	Time       time.Time
 	Cause      Cause
-	Trace      string
-	KeyID      string
-	Events     []Event
+	// Trace is the trace context that the command came with. Empty: none, or no command is the
+	// cause.
+	Trace  TraceContext
+	KeyID  string
+	Events []Event
 
 	encryptedCause []byte // nil: Cause is complete
 }

@@ -34,7 +34,7 @@ type storedFrame struct {
 	PrevDigest     []byte       `json:"d"`
 	Time           int64        `json:"t"` // ns since 1970
 	Cause          Cause        `json:"c"`
-	Trace          string       `json:"w,omitempty"` // W3C trace context
+	Trace          TraceContext `json:"w,omitempty"`
 	KeyID          string       `json:"k,omitempty"` // set if the events are encrypted
 	EncryptedCause []byte       `json:"s,omitempty"` // the whole cause, if it has more than c shows
 	Events         storedEvents `json:"ev"`

@@ -16,6 +16,8 @@ type TurnStarted struct {
 	Continues TurnID `json:"continues,omitempty"`
 	Steps     int    `json:"steps,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	// Trace is the trace context that the turn belongs to. Empty: that of the frame.
+	Trace TraceContext `json:"trace,omitempty"`
 }
 
 // EventType returns "turn.started".

@@ -28,6 +28,14 @@ type Framed interface {
 	InFrame(f *messages.Frame)
 }
 
+// Traced is a View that depends on the trace contexts of commands.
+type Traced interface {
+	View
+	// Trace sets the trace context of the command that recorded the events that are applied
+	// next. Empty: there is none.
+	Trace(t messages.TraceContext)
+}
+
 // Fold applies a frame's events to every view, those after event number upto
 // left out; upto 0 means all. It reports whether a later frame may hold more:
 // to see an agent as of event n, fold its frames until Fold returns false.
@@ -38,6 +46,9 @@ func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more boo
 			v.InFrame(f)
 		case Timed:
 			v.At(f.Time, f.Cause.Person())
+		}
+		if t, ok := v.(Traced); ok {
+			t.Trace(f.Trace)
 		}
 	}
 	for i, ev := range f.Events {
@@ -54,12 +65,16 @@ func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more boo
 
 // origin is embedded in every Timed view of this package.
 type origin struct {
-	at time.Time
-	by *messages.Person
+	at    time.Time
+	by    *messages.Person
+	trace messages.TraceContext
 }
 
 // At implements [Timed].
 func (o *origin) At(at time.Time, by *messages.Person) { o.at, o.by = at.UTC(), by }
+
+// Trace implements [Traced].
+func (o *origin) Trace(t messages.TraceContext) { o.trace = t }
 
 // event is an event with all that several folds read of it.
 type event struct {

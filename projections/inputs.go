@@ -12,6 +12,8 @@ type Input struct {
 	N       messages.EventNumber // of its input.accepted
 	Size    int                  // of what a model is shown of its text by default, in bytes
 	Options messages.InputOptions
+	// Trace is the trace context that it came with. Empty: none.
+	Trace messages.TraceContext
 }
 
 // Inputs are the accepted inputs of an agent that no model has seen, oldest first. The zero
@@ -24,7 +26,7 @@ type Inputs struct {
 func (q *Inputs) apply(e *event) {
 	switch ev := e.Event.(type) {
 	case messages.InputAccepted:
-		in := Input{ID: ev.Input, N: e.n, Size: TextSize(ev.Content), Options: ev.Options}
+		in := Input{ID: ev.Input, N: e.n, Size: TextSize(ev.Content), Options: ev.Options, Trace: e.trace}
 		switch ev.Disposition {
 		case messages.Steered:
 			q.Steered = append(q.Steered, in)

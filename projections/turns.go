@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -56,6 +57,8 @@ type Turn struct {
 	// Cleared reports whether the agent was cleared since: its history and state have nothing
 	// of the turn.
 	Cleared bool `json:"cleared,omitempty"`
+	// Trace is the trace context that it belongs to. Empty: its own, see [Turn.Span].
+	Trace messages.TraceContext `json:"trace,omitempty"`
 }
 
 // Turns lists an agent's turns, those before it was cleared included. The zero
@@ -125,6 +128,7 @@ func (t *Turn) apply(e *event) {
 	switch ev := e.Event.(type) {
 	case messages.TurnStarted:
 		t.Phase, t.Inputs, t.Continues, t.Started, t.StartedAt = Running, slices.Clone(ev.Inputs), ev.Continues, e.n, e.at
+		t.Trace = cmp.Or(ev.Trace, e.trace)
 		t.Steps, t.Limits = ev.Steps, ev.Limits.Override(messages.Limits{MaxSteps: ev.MaxSteps})
 	case messages.TurnPaused:
 		t.phase(Turn{Phase: Paused, Reason: ev.Reason, Message: ev.Message, Waiting: ev.Calls})

@@ -14,6 +14,8 @@ import (
 // command as its cause, and then with it and its Last zero, for the tombstone.
 func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 	d := &decision{s: s, env: env}
+	s.Work.Trace(env.Trace)
+	defer s.Work.Trace("")
 	if c, ok := cmd.(messages.Command); ok {
 		if err := s.repeated(messages.IDOf(c)); err != nil {
 			return nil, err

@@ -9,9 +9,11 @@ func (s *State) Apply(f *messages.Frame) {
 	if s.Last == 0 { // a tombstone may come first: what was before it is gone
 		s.Last = f.First - 1
 	}
+	s.Work.Trace(f.Trace)
 	for _, ev := range f.Events {
 		s.evolve(ev)
 	}
+	s.Work.Trace("")
 	s.Record(f)
 }
 

@@ -37,7 +37,7 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	switch {
 	case in.Policy == messages.PolicyInterrupt, t == nil && len(s.Inputs.Queued) == 0:
 		d.configure()
-		accepted.Disposition, accepted.Turn = messages.Started, turnID(d.number()+1)
+		accepted.Disposition, accepted.Turn = messages.Started, messages.TurnAt(d.number()+1)
 	case t != nil && in.Policy == messages.PolicySteer:
 		accepted.Disposition, accepted.Turn = messages.Steered, t.ID
 	}

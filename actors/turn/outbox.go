@@ -12,6 +12,9 @@ import (
 type Message struct {
 	To      messages.AgentID
 	Command messages.Command
+	// Trace is the trace context of the call that the command is the task of. Empty: it is no
+	// task.
+	Trace messages.TraceContext
 	// Resend reports that the message is sent again, now and then, for as long as its effect
 	// is listed. Else its effect ends with [MessageStored].
 	Resend bool
@@ -64,6 +67,7 @@ func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 	case projections.TaskMessage:
 		c := s.childCall(m.Turn, m.Call)
 		msg.Command, msg.Resend = s.taskOf(self, c), !c.Child.Detached
+		msg.Trace = s.Turn.CallSpan(self, &c.ToolCall)
 	case projections.CancelChild:
 		caller := messages.Caller{Agent: self.Full(), Turn: m.Turn, Call: m.Call}
 		msg.Command = messages.CancelChild{ID: m.ID, Input: m.Input, Parent: messages.Parent{Caller: caller}, Reason: m.Reason}

@@ -99,6 +99,6 @@ func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) e
 	}
 	d.configure()
 	d.override("", messages.ScopeAgent, c.AgentLimits, c.Reason)
-	d.begin(messages.TurnStarted{ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason}, e.Limits.Override(c.LimitOverrides.Limits()))
+	d.begin(messages.TurnStarted{ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason, Trace: e.Span(d.env.Agent)}, e.Limits.Override(c.LimitOverrides.Limits()))
 	return nil
 }

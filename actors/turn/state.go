@@ -156,6 +156,8 @@ type Env struct {
 	Upto *messages.Extent
 	// Person is who gave the command. Nil: not named.
 	Person *messages.Person
+	// Trace is the trace context that the command came with. Empty: none.
+	Trace messages.TraceContext
 	// Jitter, from 0 up to 1, spreads retries.
 	Jitter float64
 	// Leaving reports that the agent is about to get another owner: calls that must not be cut

@@ -8,8 +8,6 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-func turnID(n messages.EventNumber) messages.TurnID { return messages.TurnID(numbered("t", n)) }
-
 // numbered returns the id of what begins with event n.
 func numbered(prefix string, n messages.EventNumber) string {
 	return string(strconv.AppendUint(append(make([]byte, 0, 24), prefix...), uint64(n), 10))
@@ -42,12 +40,16 @@ func (d *decision) start(q projections.Input) {
 	}
 	limits := tighter(def.TurnLimits, d.s.limitsOf(q.ID))
 	limits.MaxSteps = cmp.Or(q.Options.MaxSteps, def.MaxSteps)
-	d.begin(messages.TurnStarted{Inputs: []string{q.ID}, ToolChoice: choice}, limits)
+	ev := messages.TurnStarted{Inputs: []string{q.ID}, ToolChoice: choice}
+	if q.Trace != d.env.Trace {
+		ev.Trace = q.Trace
+	}
+	d.begin(ev, limits)
 }
 
 // begin records the start of a turn with these limits, and sets its clock.
 func (d *decision) begin(ev messages.TurnStarted, limits messages.Limits) {
-	ev.Turn, ev.Definition, ev.MaxSteps = turnID(d.number()), d.s.Life.Definition, limits.MaxSteps
+	ev.Turn, ev.Definition, ev.MaxSteps = messages.TurnAt(d.number()), d.s.Life.Definition, limits.MaxSteps
 	ev.Limits = limits
 	ev.Limits.MaxSteps = 0
 	d.emit(ev)

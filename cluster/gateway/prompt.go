@@ -59,7 +59,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, questions: g.questionsTo(to, a),
 	}
 	feed, leave := g.Broker.follow(a)
-	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: in.CommandType(), ID: in.ID, Endpoint: messages.EndpointPrompt}.From(personOf(r))}
+	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: in.CommandType(), ID: in.ID, Endpoint: messages.EndpointPrompt}.From(personOf(r)), Trace: messages.TraceOf(r.Header.Get)}
 	if !to.numbered { // the caller cannot notice by itself that this node is gone
 		d.Cause.Stream = &messages.Stream{Node: g.Self, Reply: r.Reply}
 	}

@@ -230,7 +230,7 @@ func (g *Gateway) answered(r *nats.Msg) {
 	}
 	c := messages.WithID(v.Command(q.approval), "query:"+rand.Text())
 	// The agent that was prompted passes on what is about a call below it.
-	delivered <- g.Deliver(&actors.Deliver{Agent: q.of.agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: messages.EndpointPrompt}.From(personOf(r))})
+	delivered <- g.Deliver(&actors.Deliver{Agent: q.of.agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: messages.EndpointPrompt}.From(personOf(r)), Trace: messages.TraceOf(r.Header.Get)})
 }
 
 // decided waits for what became of an answer. The facts of the turn show the effect that it

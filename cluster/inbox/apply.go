@@ -143,7 +143,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 	if err := b.cfg.Subjects.AllowNamedReply(a.Tenant, reply); err != nil {
 		return nil, "", err
 	}
-	d = &actors.Deliver{Agent: a, Cause: messages.Cause{Endpoint: messages.Endpoint(family)}.From(messages.ClaimedBy(header(messages.HeaderPerson))), Received: msg.came}
+	d = &actors.Deliver{Agent: a, Cause: messages.Cause{Endpoint: messages.Endpoint(family)}.From(messages.ClaimedBy(header(messages.HeaderPerson))), Received: msg.came, Trace: messages.TraceOf(header)}
 	switch family {
 	case "in":
 		in, err := messages.ParseInput(a, header, msg.data)

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -118,6 +119,9 @@ func (r *remote) send(ctx context.Context, l *line, arguments json.RawMessage) (
 	params := &sdk.CallToolParams{Name: r.name, Arguments: arguments, Meta: sdk.Meta{"progressToken": token}}
 	if key := tool.Key(ctx); key != "" {
 		params.Meta[keyField] = key
+	}
+	for name, value := range messages.TraceIn(ctx).Headers() { // whose names are the keys of MCP, too
+		params.Meta[name] = value
 	}
 	var result *sdk.CallToolResult
 	var err error

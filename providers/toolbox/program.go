@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/internal/process"
 	"github.com/reprise-dev/reprise/providers/memory"
@@ -110,7 +111,7 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 	cmd := exec.CommandContext(stoppable, path, command[1:]...)
 	cmd.Args[0] = command[0]
 	cmd.Dir = p.config.Dir
-	cmd.Env = environment(os.Environ(), p.config.Env, tool.CallOf(ctx))
+	cmd.Env = environment(os.Environ(), p.config.Env, tool.CallOf(ctx), messages.TraceIn(ctx))
 	// Not process.Bind: it would take a thread for each call. A program that outlives a killed
 	// node finds its standard output closed; its call is settled by OnUnknown, as after any crash.
 	process.Group(cmd)

@@ -1,0 +1,104 @@
+package projections
+
+import (
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Span is a span of OpenTelemetry, made of the log: a line of `reprise traces`. Its names and
+// attributes are those of OpenTelemetry's conventions for generative AI; those that begin with
+// "reprise." are ours.
+type Span struct {
+	// TraceID, SpanID and Parent are in hex. Parent is empty for the root of a trace.
+	TraceID string `json:"trace_id"`
+	SpanID  string `json:"span_id"`
+	Parent  string `json:"parent_span_id,omitempty"`
+	// State is the tracestate. Flags are those of the traceparent: 1 if the trace is sampled.
+	State string   `json:"trace_state,omitempty"`
+	Flags byte     `json:"flags"`
+	Name  string   `json:"name"`
+	Kind  SpanKind `json:"kind"`
+	// Turn is the turn that it belongs to.
+	Turn  messages.TurnID `json:"turn"`
+	Start time.Time       `json:"start"`
+	// End is zero while what it shows has not ended.
+	End        time.Time       `json:"end,omitzero"`
+	Attributes []SpanAttribute `json:"attributes,omitempty"`
+	Events     []SpanEvent     `json:"events,omitempty"`
+	Links      []SpanLink      `json:"links,omitempty"`
+	// Error is why it failed, as the attribute error.type. Empty: it did not. Message is the
+	// same for a person, where content was asked for.
+	Error   string `json:"error,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// SpanKind is the kind of a span, as OpenTelemetry names it.
+type SpanKind string
+
+// The kinds.
+const (
+	SpanInternal SpanKind = "internal"
+	SpanClient   SpanKind = "client"
+)
+
+// SpanAttribute is an attribute of a span. One of Text, Number and Texts is its value.
+type SpanAttribute struct {
+	Key    string   `json:"key"`
+	Text   string   `json:"text,omitempty"`
+	Number *int64   `json:"number,omitempty"`
+	Texts  []string `json:"texts,omitempty"`
+}
+
+// SpanEvent is a moment within a span.
+type SpanEvent struct {
+	Name       string          `json:"name"`
+	At         time.Time       `json:"at"`
+	Attributes []SpanAttribute `json:"attributes,omitempty"`
+}
+
+// SpanLink is a span of another trace that caused a part of this one.
+type SpanLink struct {
+	TraceID string `json:"trace_id"`
+	SpanID  string `json:"span_id"`
+}
+
+// Attribute returns the value of a text attribute. Empty: the span has none of that name.
+func (s *Span) Attribute(key string) string {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			return a.Text
+		}
+	}
+	return ""
+}
+
+// say adds a text, unless it is empty.
+func (s *Span) say(key, text string) {
+	if text != "" {
+		s.Attributes = append(s.Attributes, SpanAttribute{Key: key, Text: text})
+	}
+}
+
+// count adds a number.
+func (s *Span) count(key string, n int64) {
+	s.Attributes = append(s.Attributes, SpanAttribute{Key: key, Number: &n})
+}
+
+// uses adds what model calls used.
+func (s *Span) uses(u messages.Usage) {
+	s.count("gen_ai.usage.input_tokens", int64(u.Input))
+	s.count("gen_ai.usage.output_tokens", int64(u.Output))
+	if u.Cached > 0 {
+		s.count("gen_ai.usage.cache_read.input_tokens", int64(u.Cached))
+	}
+	if u.Reasoning > 0 {
+		s.count("gen_ai.usage.reasoning.output_tokens", int64(u.Reasoning))
+	}
+}
+
+// fail records why what the span shows failed; an empty kind: it did not.
+func (s *Span) fail(kind string) {
+	s.Error = kind
+	s.say("error.type", kind)
+}

@@ -43,6 +43,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster/inbox"
 	"github.com/reprise-dev/reprise/cluster/integrity"
 	"github.com/reprise-dev/reprise/cluster/ownership"
+	"github.com/reprise-dev/reprise/cluster/traces"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
@@ -140,6 +141,8 @@ type Config struct {
 	// request to another host is refused, except for /healthz and /readyz. Empty: on the
 	// loopback no others, elsewhere any.
 	HTTPHosts []string
+	// Telemetry sends the spans of turns to a collector of OpenTelemetry. Zero: none are sent.
+	Telemetry Telemetry
 	// Name is what people call the node: it is listed as its host, and drain finds the node by
 	// it. Empty: the name of the machine.
 	Name string
@@ -183,6 +186,7 @@ type Node struct {
 	retention *archive.Retention
 	http      *gateway.HTTP // nil: none
 	metrics   *metrics.Metrics
+	traces    *traces.Exporter // nil: no spans are sent
 	memory    *memory.Bound
 	inbox     *inbox.Inbox
 	agents    *projections.Agents
@@ -325,6 +329,9 @@ func (n *Node) peers() gateway.Nodes {
 func (n *Node) openHost(ctx context.Context) error {
 	n.host = newHost(n.nc, n.subjects, n.cfg.Logger)
 	n.onClose(n.host.stop)
+	if err := n.openTraces(); err != nil {
+		return err
+	}
 	router := n.host.router
 	broker := gateway.NewBroker(n.nc, n.subjects, n.agents, n.cfg.Logger, n.fenced, n.peers())
 	router.local, router.owner = broker, n.ownerOf
@@ -340,7 +347,7 @@ func (n *Node) openHost(ctx context.Context) error {
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
 			MayAct: func() bool { return n.ownership.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.integrity.ElectionTimeout(), Lease: lateAfter,
-			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: indexed{n.metrics.Observer(broker), n.index},
+			Store: n.metrics.Store(n.log.Store()), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: indexed{n.metrics.Observer(n.traced(broker)), n.index},
 			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})

@@ -14,7 +14,7 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, timers, replay, inventory, blob, request, why, timeline, find, frames or doctor of an agent; agents, approvals,
+	// children, timers, replay, inventory, blob, request, why, timeline, find, frames, traces or doctor of an agent; agents, approvals,
 	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
 	// store.
 	View string `json:"view"`
@@ -45,7 +45,8 @@ type Query struct {
 	Outcome string `json:"outcome,omitempty"`
 	Model   string `json:"model,omitempty"`
 	// Since and Until select by time, from Since on and before Until: when an agent
-	// changed last, when a call was requested, the hour of a model call. Zero: no bound.
+	// changed last, when a call was requested, the hour of a model call, when a turn of the view
+	// traces started. Zero: no bound.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 	// Where are values that the arguments of a call must have, all of them, by their
@@ -69,7 +70,8 @@ type Query struct {
 	Repair bool `json:"repair,omitempty"`
 	Rate   int  `json:"rate,omitempty"`
 	// Whole includes payloads that are stored as blobs in the events that refer to them, or
-	// the texts of turns. The view is events, replay or turns; history is always whole.
+	// the texts of turns or of traces. The view is events, replay, turns or traces; history is
+	// always whole.
 	Whole bool `json:"whole,omitempty"`
 	// Blob is the blob that is wanted, by its hash or an unambiguous prefix of it; its size
 	// may be left out. The view is blob.
@@ -79,7 +81,7 @@ type Query struct {
 	// events, which alone are read.
 	Tail int `json:"tail,omitempty"`
 	// Turn is the turn that is wanted, of the view turn, or the only one whose lines are, of
-	// events, history, effects, replay or timeline.
+	// events, history, effects, replay, timeline or traces.
 	Turn TurnID `json:"turn,omitempty"`
 }
 

@@ -73,6 +73,16 @@ func (s *Span) Attribute(key string) string {
 	return ""
 }
 
+// Count returns the value of a number attribute. Nil: the span has none of that name.
+func (s *Span) Count(key string) *int64 {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			return a.Number
+		}
+	}
+	return nil
+}
+
 // say adds a text, unless it is empty.
 func (s *Span) say(key, text string) {
 	if text != "" {

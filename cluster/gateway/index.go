@@ -99,6 +99,7 @@ var (
 		"replay":    {"at", "whole", "turn", "from", "cursor"},
 		"why":       {"at"},
 		"timeline":  {"at", "from", "tail", "follow", "turn", "cursor"},
+		"traces":    {"at", "whole", "turn", "since", "until", "from", "cursor"},
 		"inventory": {},
 		"blob":      {"blob", "from", "cursor"},
 		"doctor":    {},

@@ -130,6 +130,8 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.timeline(p, a, q)
 	case "frames":
 		return g.frames(p, a, q)
+	case "traces":
+		return g.traces(p, a, q)
 	case "show":
 		return g.show(p, a, q)
 	case "why":
@@ -141,7 +143,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "request":
 		return g.request(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline, frames and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline, frames, traces and doctor", q.View)
 }
 
 // lines pages the list that the views give once the agent's events are folded;

@@ -132,7 +132,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.dev(), a.serve(), a.drain(),
 		a.ask(), a.chat(), a.send(),
-		a.ls(), a.show(), a.tree(), a.events(), a.blob(), a.history(), a.state(), a.turns(), a.turn(), a.usage(), a.effects(), a.timers(), a.replay(), a.request(), a.why(), a.find(), a.dlq(),
+		a.ls(), a.show(), a.tree(), a.events(), a.blob(), a.history(), a.state(), a.turns(), a.turn(), a.usage(), a.effects(), a.timers(), a.replay(), a.request(), a.why(), a.find(), a.traces(), a.dlq(),
 		a.interrupt(), a.abort(), a.clear(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
 		a.approvals(), a.approve(), a.deny(), a.decide(),
 		a.backup(), a.restore(), a.store(),

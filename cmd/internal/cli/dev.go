@@ -21,9 +21,9 @@ import (
 const usualAddress = "127.0.0.1:4222"
 
 type devFlags struct {
-	data, listen, config, model, sync, keys, name string
-	login                                         loginFlags
-	http                                          httpFlags
+	data, listen, config, model, sync, keys, name, otlp string
+	login                                               loginFlags
+	http                                                httpFlags
 }
 
 func (a *app) dev() *cobra.Command {
@@ -49,6 +49,7 @@ which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else 
 	f.login.add(cmd)
 	keyFlag(cmd, &f.keys)
 	nameFlag(cmd, &f.name)
+	otlpFlag(cmd, &f.otlp)
 	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelWarn)
 	return cmd
@@ -76,6 +77,9 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	if !chosen && embedded.Free(f.listen) != nil {
 		cfg.Listen = "127.0.0.1:0"
 		a.note("%s is in use: another port is taken", f.listen)
+	}
+	if cfg.Telemetry, err = telemetryOf(f.otlp, c.Telemetry); err != nil {
+		return err
 	}
 	n := &node{app: a, cfg: cfg, file: c, mode: "dev"}
 	if err := n.serves(f.http, httpGiven); err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-dev/reprise/eventlog/export"
 	"github.com/reprise-dev/reprise/cmd/internal/replay"
+	"github.com/reprise-dev/reprise/eventlog/export"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )

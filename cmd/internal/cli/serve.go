@@ -18,7 +18,7 @@ import (
 
 type serveFlags struct {
 	data, listen, config, sync, keys string
-	indexDir, name                   string
+	indexDir, name, otlp             string
 	http                             httpFlags
 	login                            loginFlags
 	system                           client.Options
@@ -64,6 +64,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.Var(&f.payloadMemory, "payload-memory", "how much memory requests to models, their answers and tool outputs may take together, such as 2GiB; what does not fit waits (default: a quarter of the machine's)")
 	keyFlag(cmd, &f.keys)
 	nameFlag(cmd, &f.name)
+	otlpFlag(cmd, &f.otlp)
 	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelInfo)
 	return cmd
@@ -110,6 +111,9 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 	}
 	file, err := fromFile(f.config, f.keys, &cfg, false)
 	if err != nil {
+		return err
+	}
+	if cfg.Telemetry, err = telemetryOf(f.otlp, file.Telemetry); err != nil {
 		return err
 	}
 	n := &node{app: a, cfg: cfg, file: file, mode: "serve"}

@@ -29,6 +29,8 @@ type Config struct {
 	Prices map[string]messages.Price
 	// Encryption says where the wrapping key is. Zero: the file does not say.
 	Encryption EncryptionConfig
+	// Telemetry says where spans of turns are sent. Zero: the file does not say.
+	Telemetry TelemetryConfig
 	// RetainTo is the folder that agents are archived in before they are deleted.
 	// Empty: archive, below the data folder.
 	RetainTo string

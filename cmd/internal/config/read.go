@@ -43,6 +43,7 @@ func (r *reader) root(n *node) {
 
 		"encryption": r.encryption,
 		"retain_to":  r.retainTo,
+		"telemetry":  r.telemetry,
 	})
 	if agents := n.get("agents"); agents == nil {
 		r.add(n.at, "add agents: with one agent below it", "there are no agents")

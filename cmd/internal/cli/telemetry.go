@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cmd/internal/config"
+)
+
+// The variables of OpenTelemetry that are read: what all programs are told that send by OTLP.
+const (
+	otlpVariable        = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	otlpHeadersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
+	serviceVariable     = "OTEL_SERVICE_NAME"
+)
+
+// otlpFlag gives a command that runs a node the flag --otlp.
+func otlpFlag(cmd *cobra.Command, address *string) {
+	cmd.Flags().StringVar(address, "otlp", "", "base address at which an OpenTelemetry collector takes the spans of turns by OTLP over HTTP, such as http://localhost:4318 (default: telemetry: in the file, else $"+otlpVariable+", else none are sent)")
+}
+
+// telemetryOf returns where a node sends spans: to the address of a flag, that of the file, or that
+// of the environment.
+func telemetryOf(flag string, file config.TelemetryConfig) (cluster.Telemetry, error) {
+	t := cluster.Telemetry{OTLP: flag, Content: file.Content, Service: os.Getenv(serviceVariable)}
+	for _, address := range []string{file.OTLP, os.Getenv(otlpVariable)} {
+		if t.OTLP == "" {
+			t.OTLP = address
+		}
+	}
+	var err error
+	if t.Headers, err = otlpHeaders(); err != nil {
+		return t, err
+	}
+	for name, value := range file.Headers {
+		t.Headers[name] = value.Reveal()
+	}
+	return t, nil
+}
+
+// otlpHeaders returns the headers that the environment has for a collector. The error names no
+// value: it may be a secret.
+func otlpHeaders() (map[string]string, error) {
+	headers := make(map[string]string)
+	for pair := range strings.SplitSeq(os.Getenv(otlpHeadersVariable), ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, found := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); !found || name == "" || err != nil {
+			return nil, usage("$%s: write name=value, with commas between several, and %% as %%25", otlpHeadersVariable)
+		}
+		headers[name] = value
+	}
+	return headers, nil
+}

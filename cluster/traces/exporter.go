@@ -76,17 +76,18 @@ func (o observed) Committed(c actors.Commit) {
 // them, or their log could not be read.
 func (x *Exporter) Lost() int64 { return x.lost.Load() }
 
-// Run sends until ctx ends, and then for a moment what waits.
+// Run sends until ctx ends, and from then on for a moment what waits.
 func (x *Exporter) Run(ctx context.Context) {
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastFor, cancel) })()
 	for {
 		select {
 		case first := <-x.waiting:
-			x.send(ctx, first)
+			x.send(sending, first)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastFor)
-			defer cancel()
-			for len(x.waiting) > 0 && last.Err() == nil {
-				x.send(last, <-x.waiting)
+			for len(x.waiting) > 0 && sending.Err() == nil {
+				x.send(sending, <-x.waiting)
 			}
 			x.lost.Add(int64(len(x.waiting)))
 			return

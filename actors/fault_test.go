@@ -18,7 +18,7 @@ const committing = `tail, err = eventlog.Commit(a.ctx, a.rt.store.Log, entry, ap
 var faults = []fault{
 	{"take over without a fence", "(*agent).load",
 		`a.tail.Frame != "" && a.tail.Epoch < a.epoch`, `a.tail.Frame == "-"`},
-	{"write over a conflict", "(*agent).commit",
+	{"write over a conflict", "(*agent).commitFrame",
 		committing, committing + `
 			var lost *eventlog.ConflictError
 			if errors.As(err, &lost) {
@@ -27,7 +27,7 @@ var faults = []fault{
 				entry.Bytes, _ = messages.EncodeFrame(entry.Agent, f)
 				tail, err = a.rt.store.Append(a.ctx, entry)
 			}`},
-	{"take an unknown outcome for a stored frame", "(*agent).commit",
+	{"take an unknown outcome for a stored frame", "(*agent).commitFrame",
 		committing, `_ = appending.tried
 			if tail, err = a.rt.store.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
 				tail, err = entry.Position(entry.Expect.Seq+1), nil
@@ -42,9 +42,9 @@ var faults = []fault{
 		`rt.writers.wait(ctx, id)`, `ctx.Err()`},
 	{"do not repeat the removal after a crash", "(*agent).load",
 		`a.removed(l.last.Cause, l.first == del.N)`, `_ = l.first`},
-	{"act before the append", "(*agent).commit",
+	{"act before the append", "(*agent).commitFrame",
 		`tail := a.tail`, `tail := a.tail; a.act()`},
-	{"answer before the append", "(*agent).commit",
+	{"answer before the append", "(*agent).commitFrame",
 		`tail := a.tail`, `tail := a.tail; a.answer(sender, projections.AnswerOf(f)); sender = nil`},
 	{"let a deposed owner's work run on", "(*agent).stop",
 		`a.cease(nil)`, ``},
@@ -66,7 +66,7 @@ var faults = []fault{
 		`projections.AnswerOf(f)`, `messages.Answer{N: f.Last(), Duplicate: projections.AnswerOf(f).Duplicate}`},
 	{"skip an event after a snapshot", "(*Runtime).catchUp",
 		`rt.store.Read(ctx, id, eventlog.Behind(l.tail))`, `rt.store.Read(ctx, id, eventlog.From(l.tail.Last+2))`},
-	{"leave a snapshot of what is not in the log yet", "(*agent).commit",
+	{"leave a snapshot of what is not in the log yet", "(*agent).commitFrame",
 		`tail := a.tail`, `tail := a.tail
 	a.tail.Last = f.Last()
 	a.save(0, snapshotShare)

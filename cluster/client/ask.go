@@ -138,7 +138,7 @@ type asking struct {
 func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) error {
 	s.progress()
 	for {
-		header := c.named(nats.Header{messages.HeaderRoot: {c.root()}})
+		header := c.from(ctx, nats.Header{messages.HeaderRoot: {c.root()}})
 		if s.wants != "" {
 			header.Set(messages.HeaderFacts, s.wants)
 		}

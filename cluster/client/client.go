@@ -51,6 +51,14 @@ func (c *Client) As(person string) *Client {
 	return &other
 }
 
+// from adds the person, and the trace context that is in ctx, to the headers of a message.
+func (c *Client) from(ctx context.Context, h nats.Header) nats.Header {
+	for name, value := range messages.TraceIn(ctx).Headers() {
+		h.Set(name, value)
+	}
+	return c.named(h)
+}
+
 // named adds the person to the headers of a message.
 func (c *Client) named(h nats.Header) nats.Header {
 	if person := messages.ClaimedBy(c.person); person != nil {
@@ -153,7 +161,7 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, in
 	if len(fields) == len(`{}`) {
 		typed = []byte(`{"type":"` + kind + `"}`)
 	}
-	msg := &nats.Msg{Subject: subject, Data: typed, Header: c.named(nats.Header{messages.HeaderContentType: {"application/json"}})}
+	msg := &nats.Msg{Subject: subject, Data: typed, Header: c.from(ctx, nats.Header{messages.HeaderContentType: {"application/json"}})}
 	if in == nil {
 		return c.store(ctx, msg, nil)
 	}

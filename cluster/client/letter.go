@@ -25,7 +25,7 @@ func (c *Client) Resend(ctx context.Context, l messages.DeadLetter) error {
 		msg.Data = l.Base64
 	}
 	c.named(msg.Header) // unless the letter names a person
-	for _, name := range []string{messages.HeaderPerson, messages.HeaderContentType, messages.HeaderID, messages.HeaderDeadline, messages.HeaderReply, messages.HeaderPolicy} {
+	for _, name := range []string{messages.HeaderPerson, messages.HeaderContentType, messages.HeaderID, messages.HeaderDeadline, messages.HeaderReply, messages.HeaderPolicy, messages.HeaderTraceParent, messages.HeaderTraceState} {
 		if v := l.Headers[name]; len(v) > 0 {
 			msg.Header[name] = slices.Clone(v)
 		}

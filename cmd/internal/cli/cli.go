@@ -65,7 +65,7 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	a := &app{in: in, out: written, err: errs, started: startedAs(args)}
 	root := a.root()
 	root.SetArgs(args[min(1, len(args)):])
-	cmd, err := root.ExecuteContextC(context.Background())
+	cmd, err := root.ExecuteContextC(callerTrace().Context(context.Background()))
 	_, a.command, _ = strings.Cut(cmd.CommandPath(), " ")
 	return a.report(written.judge(err))
 }

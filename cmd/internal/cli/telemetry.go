@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // The variables of OpenTelemetry that are read: what all programs are told that send by OTLP.
@@ -40,6 +41,12 @@ func telemetryOf(flag string, file config.TelemetryConfig) (cluster.Telemetry, e
 		t.Headers[name] = value.Reveal()
 	}
 	return t, nil
+}
+
+// callerTrace returns the trace context that the program was started with, as OpenTelemetry hands
+// it to programs: what is sent to an agent belongs to it.
+func callerTrace() messages.TraceContext {
+	return messages.TraceOf(func(name string) string { return os.Getenv(strings.ToUpper(name)) })
 }
 
 // otlpHeaders returns the headers that the environment has for a collector. The error names no

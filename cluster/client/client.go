@@ -7,6 +7,7 @@
 //     trying again inside the caller's deadline has no second effect.
 //   - An error is a *messages.Error where the agent or its node refused; its
 //     Temporary method reports whether trying again can help.
+//   - Inputs and commands carry the trace context of the span of OpenTelemetry that is in ctx.
 //   - A Client is safe for concurrent use. On the connection it keeps one subscription,
 //     for the answers to all its requests: make one Client for each connection.
 //   - A reader that pauses delays no other. What waits for it is bounded; what is dropped

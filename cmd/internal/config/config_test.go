@@ -71,6 +71,7 @@ providers:
 prices:
   openai/gpt-5.5: {input: 1.25, output: 10, cached: 0.125, cache_write: 0.5}
   demo/demo: {input: 0, output: 0}
+telemetry: {otlp: "http://localhost:4318", headers: {X-Key: "${SECRET}"}, content: true}
 `
 
 func TestParse(t *testing.T) {
@@ -124,8 +125,9 @@ func TestParse(t *testing.T) {
 				ExtraBody: map[string]json.RawMessage{"safe": json.RawMessage(`true`)}, Timeout: 5 * time.Minute},
 			{Name: "spare"},
 		},
-		Prices: map[string]messages.Price{"openai/gpt-5.5": {Input: 1.25, Output: 10, Cached: &eighth, CacheWrite: &written}, "demo/demo": {}},
-		places: c.places,
+		Prices:    map[string]messages.Price{"openai/gpt-5.5": {Input: 1.25, Output: 10, Cached: &eighth, CacheWrite: &written}, "demo/demo": {}},
+		Telemetry: TelemetryConfig{OTLP: "http://localhost:4318", Headers: map[string]Secret{"X-Key": "sk-variable-123456"}, Content: true},
+		places:    c.places,
 	}
 	asks := c.Tools[0].ApproveIf
 	if needs, err := asks(json.RawMessage(`{"word":"Bob","exact":true}`)); !needs || err != nil {

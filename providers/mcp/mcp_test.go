@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/mcp"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -48,12 +49,13 @@ func TestListAndCall(t *testing.T) {
 				t.Errorf("OnUnknown of %s is %s", name, got)
 			}
 		}
-		ctx := tool.WithCall(t.Context(), tool.Call{Key: "k1"})
+		const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 a=1"
+		ctx := tool.WithCall(messages.TraceContext(trace).Context(t.Context()), tool.Call{Key: "k1"})
 		const refused = "error: MCP server there refused the call: closed on Sundays"
 		for _, c := range []struct{ name, arguments, want string }{
 			{"add", `{"a":2,"b":3}`, "5"},
 			{"add", `{"a":"x","b":3}`, `error: the arguments do not fit: a: type: x has type "string", want "integer"`},
-			{"set", `{}`, "key k1"},
+			{"set", `{}`, "key k1 trace " + trace},
 			{"wipe", `{}`, "error: no disk, and the key is "},
 			{"picture", `{}`, "[an image, image/png, 4 bytes, which cannot be shown]\n[a link to the resource log, file:///log]\n" +
 				"[the resource file:///b, of an unknown type, 2 bytes, which cannot be shown]\n" + `{"n":1}`},

@@ -99,7 +99,8 @@ func (h *there) server() *sdk.Server {
 		})
 	}
 	add("set", &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: new(bool)}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return says(fmt.Sprint("key ", r.Params.Meta["dev.reprise/idempotency-key"])), nil
+		m := r.Params.Meta
+		return says(fmt.Sprint("key ", m["dev.reprise/idempotency-key"], " trace ", m["traceparent"], " ", m["tracestate"])), nil
 	})
 	add("wipe", &sdk.ToolAnnotations{IdempotentHint: true}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return nil, errors.New("no disk, and the key is " + os.Getenv("API_KEY"))

@@ -105,12 +105,16 @@ func TestCommandEnvironment(t *testing.T) { // A56
 	}
 	t.Setenv("TZ", "Europe/Berlin")
 	t.Setenv("https_proxy", "http://127.0.0.1:3128")
-	made := shell(t, "env", func(c *CommandConfig) { c.Env = []string{"KEPT_TOKEN", "DB_PASSWORD=given", "REPRISE_CALL=forged"} })
+	made := shell(t, "env", func(c *CommandConfig) {
+		c.Env = []string{"KEPT_TOKEN", "DB_PASSWORD=given", "REPRISE_CALL=forged", "TRACEPARENT=forged"}
+	})
 	agent := messages.AgentID{Tenant: "default", Kind: "a", Key: "b"}
 	ctx := tool.WithCall(t.Context(), tool.Call{Agent: agent, Turn: "t1", ID: "c1", Key: "k1", Attempt: 2})
+	ctx = messages.TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 a=1").Context(ctx)
 	got := "\n" + call(ctx, made, `{}`) + "\n"
 	for _, want := range []string{"TZ=Europe/Berlin", "https_proxy=http://127.0.0.1:3128", "KEPT_TOKEN=hidden", "DB_PASSWORD=given", "REPRISE_IDEMPOTENCY_KEY=k1",
-		"REPRISE_AGENT=a/b", "REPRISE_TURN=t1", "REPRISE_CALL=c1", "REPRISE_ATTEMPT=2"} {
+		"REPRISE_AGENT=a/b", "REPRISE_TURN=t1", "REPRISE_CALL=c1", "REPRISE_ATTEMPT=2",
+		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "TRACESTATE=a=1"} {
 		if !strings.Contains(got, "\n"+want+"\n") {
 			t.Errorf("the environment lacks %s", want)
 		}

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,9 @@ type ended struct {
 	agent messages.AgentID
 	turn  messages.TurnID
 }
+
+// errEnded is why turns are not sent that still wait when an Exporter ends.
+var errEnded = errors.New("the node ended before the collector had taken them")
 
 // NewExporter returns an Exporter. It sends nothing before Run.
 func NewExporter(cfg ExporterConfig) *Exporter {
@@ -89,7 +93,9 @@ func (x *Exporter) Run(ctx context.Context) {
 			for len(x.waiting) > 0 && sending.Err() == nil {
 				x.send(sending, <-x.waiting)
 			}
-			x.lost.Add(int64(len(x.waiting)))
+			if left := len(x.waiting); left > 0 {
+				x.lose(left, errEnded)
+			}
 			return
 		}
 	}

@@ -43,7 +43,7 @@ test: ## run the tests of one node and one server; three minutes on two cores
 
 # What make test leaves out, in parts of about ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
-LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp test-protocol
+LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp test-protocol test-otlp
 
 .PHONY: test-long $(LONG)
 .NOTPARALLEL:
@@ -84,6 +84,9 @@ test-mcp: ## the tools of real MCP servers, which npm installs; needs npm
 
 test-protocol: ## a client of the agent protocol that others wrote, which npm installs, against real nodes; needs npm
 	REPRISE_PROTOCOL=1 $(GO) test -count=1 -timeout 10m -run '^TestForeignClient' ./cluster ./cluster/clustertest
+
+test-otlp: ## spans sent to the OpenTelemetry collector, which Go downloads and builds
+	REPRISE_OTLP=1 $(GO) test -count=1 -timeout 20m -run '^TestRealCollector$$' ./cmd/internal/cli
 
 .PHONY: race
 race: ## words, machine, actors, providers under the race detector, without processes; needs a C compiler

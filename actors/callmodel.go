@@ -125,9 +125,8 @@ func (a *agent) beginModel(e turn.Effect) func() {
 			o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text, Above: above})
 		})
 	}
-	wait, most, span := a.pace(), a.def.show(), a.state.Turn.ModelSpan(a.id, e.Call)
+	wait, most := a.pace(), a.def.show()
 	return a.run(e, c.lost, func(ctx context.Context) any {
-		ctx = span.Context(ctx)
 		if wait(ctx) != nil {
 			return nil // its outcome is not awaited
 		}

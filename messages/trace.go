@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"strings"
@@ -25,14 +26,17 @@ type TraceContext string
 // TraceOf returns the trace context in the headers of a message. One that is malformed is none: W3C
 // Trace Context has its receiver begin a new trace.
 func TraceOf(header Header) TraceContext {
-	carrier := propagation.MapCarrier{}
-	for _, name := range [...]string{HeaderTraceParent, HeaderTraceState} {
-		carrier[name] = header(name)
-		if carrier[name] == "" { // as carriers for HTTP write it
-			carrier[name] = header(strings.ToUpper(name[:1]) + name[1:])
-		}
+	parent := headerOf(header, HeaderTraceParent)
+	if parent == "" {
+		return ""
 	}
+	carrier := propagation.MapCarrier{HeaderTraceParent: parent, HeaderTraceState: headerOf(header, HeaderTraceState)}
 	return TraceIn(propagation.TraceContext{}.Extract(context.Background(), carrier))
+}
+
+// headerOf returns a header by its name in lower case, or as carriers for HTTP write that.
+func headerOf(header Header, name string) string {
+	return cmp.Or(header(name), header(strings.ToUpper(name[:1])+name[1:]))
 }
 
 // TraceIn returns the trace context of the span that is in ctx. Empty: there is none.

@@ -20,8 +20,8 @@ func (t *Turn) CallSpan(a messages.AgentID, c *ToolCall) messages.TraceContext {
 	return t.span(a, "tool", strconv.Itoa(c.Step), string(c.ID), strconv.Itoa(c.Attempt))
 }
 
-// ModelSpan returns the trace context of an attempt at a model call of the turn.
-func (t *Turn) ModelSpan(a messages.AgentID, call messages.CallID) messages.TraceContext {
+// modelCallSpan returns the trace context of an attempt at a model call of the turn.
+func (t *Turn) modelCallSpan(a messages.AgentID, call messages.CallID) messages.TraceContext {
 	return t.span(a, "model", string(call))
 }
 

@@ -211,7 +211,7 @@ func (s *Span) asks(model string) {
 // modelSpan returns the span of an attempt at a model call.
 func (t *tracedTurn) modelSpan(d *TurnDetail, step *TurnStep, a *Attempt, content bool) Span {
 	_, name := namedModel(a.Model)
-	s := d.below(d.ModelSpan(d.Agent, a.Call))
+	s := d.below(d.modelCallSpan(d.Agent, a.Call))
 	s.does("chat", name)
 	s.Kind, s.Start, s.End = SpanClient, a.StartedAt, a.EndedAt
 	s.asks(a.Model)

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -128,11 +129,18 @@ func TestTimelineInParts(t *testing.T) {
 		events := randomStory(seed, 120)
 		whole := timelineOf(0, events).Rows()
 		live, rows := new(Timeline), make(map[messages.EventNumber]Row)
+		given := make(map[string]Row) // as they were
 		for i, ev := range events {
 			live.At(testTime.Add(time.Duration(i)*250*time.Millisecond), nil)
 			live.Apply(messages.EventNumber(i+1), ev)
 			for _, r := range live.Changed() {
 				rows[r.N] = r
+				given[fmt.Sprintf("%+v", r)] = r
+			}
+		}
+		for was, is := range given {
+			if now := fmt.Sprintf("%+v", is); now != was {
+				t.Fatalf("seed %d, a row has changed in the hands of its reader\ngot  %s\nwant %s", seed, now, was)
 			}
 		}
 		for _, want := range whole {

@@ -104,13 +104,11 @@ func (g *Gateway) followTimeline(p *page, a messages.AgentID, q messages.Query) 
 	return nil
 }
 
-// fold folds an event, once.
+// fold folds an event.
 func (f *timelining) fold(x fact) bool {
-	if x.n >= f.next {
-		f.At(x.at, x.by)
-		f.Apply(x.n, x.ev)
-		f.next = x.n + 1
-	}
+	f.At(x.at, x.by)
+	f.Apply(x.n, x.ev)
+	f.next = x.n + 1
 	return true
 }
 

@@ -460,7 +460,7 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// Rows that come together are taken over together, and the end is reported behind them.
+// All rows that can be read come, and why no more do behind them.
 func TestFollow(t *testing.T) {
 	all := story(len(happened))
 	lines := func(yield func(json.RawMessage, error) bool) {

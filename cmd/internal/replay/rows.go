@@ -76,14 +76,11 @@ func place(list []*projections.Row, n messages.EventNumber) (at int, found bool)
 	return slices.BinarySearchFunc(list, n, func(row *projections.Row, n messages.EventNumber) int { return cmp.Compare(row.N, n) })
 }
 
-// replace changes a row into a newer form of it. An older form still has its parent, which the
-// newest rows alone may lack.
+// replace changes a row into a newer form of it.
 func (r *rows) replace(old, row *projections.Row) {
-	parent := max(old.Parent, row.Parent)
 	if row.Last() >= old.Last() {
 		*old = *row
 	}
-	old.Parent = parent
 }
 
 // insert adds rows that others are newer than.

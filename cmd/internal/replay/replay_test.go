@@ -352,6 +352,24 @@ func TestOlderRowsCome(t *testing.T) {
 	})
 }
 
+// The selected row stays on its line of the screen while rows come above it.
+func TestScreenStays(t *testing.T) {
+	all := story(len(happened))
+	line := func(d *desk) int {
+		return slices.IndexFunc(strings.Split(d.shown(), "\n"), func(line string) bool { return strings.HasPrefix(line, "    15 ") })
+	}
+	atDesk(t, 120, 6, all[len(all)-7:], func(d *desk) {
+		d.press("home", "down", "down", "down", "down")
+		d.shown() // it scrolls
+		d.press("up")
+		before := line(d)
+		d.send(rowsMsg(story(len(happened))))
+		if after := line(d); d.n != 15 || after != before || before < 1 {
+			t.Errorf("event %d: its line was %d and is %d", d.n, before, after)
+		}
+	})
+}
+
 // Whatever the order in which rows come, each is there once, in its newest form.
 func TestRowsInAnyOrder(t *testing.T) {
 	var batches []projections.Row

@@ -46,7 +46,7 @@ type Row struct {
 	// Until is when it ended. Zero: it has not. A row of one event has none.
 	Until time.Time `json:"until,omitzero"`
 	// Waits are the times in which it waited, for a person or for a turn.
-	Waits []Span `json:"waits,omitempty"`
+	Waits []Period `json:"waits,omitempty"`
 	// Title is what it is, such as a call with its arguments, Status how it stands or ended in a
 	// word or two, and Text what came of it, such as an answer or why it failed.
 	Title  string `json:"title"`
@@ -63,8 +63,8 @@ type Row struct {
 // Last returns the newest event of the row.
 func (r *Row) Last() messages.EventNumber { return r.Events[len(r.Events)-1] }
 
-// Span is a time from one moment to another.
-type Span struct {
+// Period is a time from one moment to another.
+type Period struct {
 	From time.Time `json:"from"`
 	// Until is zero while it has not ended.
 	Until time.Time `json:"until,omitzero"`
@@ -85,7 +85,7 @@ func (r *Row) Waited(now time.Time) (sum time.Duration) {
 // wait begins a wait, unless one has begun.
 func (r *Row) wait(at time.Time) {
 	if n := len(r.Waits); n == 0 || !r.Waits[n-1].Until.IsZero() {
-		r.Waits = append(r.Waits, Span{From: at})
+		r.Waits = append(r.Waits, Period{From: at})
 	}
 }
 

@@ -69,14 +69,14 @@ type End struct {
 
 // frameLine is the line of a frame. Only Frame is read back; all else is for other programs.
 type frameLine struct {
-	ID     messages.FrameID     `json:"id"`
-	Epoch  messages.Epoch       `json:"epoch"`
-	First  messages.EventNumber `json:"first"`
-	Last   messages.EventNumber `json:"last"`
-	Time   time.Time            `json:"time"`
-	Cause  messages.Cause       `json:"cause"`
-	Trace  string               `json:"trace,omitempty"`
-	Events []eventLine          `json:"events"`
+	ID     messages.FrameID      `json:"id"`
+	Epoch  messages.Epoch        `json:"epoch"`
+	First  messages.EventNumber  `json:"first"`
+	Last   messages.EventNumber  `json:"last"`
+	Time   time.Time             `json:"time"`
+	Cause  messages.Cause        `json:"cause"`
+	Trace  messages.TraceContext `json:"trace,omitempty"`
+	Events []eventLine           `json:"events"`
 	// Frame is the frame as messages.EncodeFrame writes it.
 	Frame []byte `json:"frame"`
 }

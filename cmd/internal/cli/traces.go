@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/traces"
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -157,7 +158,7 @@ func (a *app) traceText(spans []projections.Span) {
 			indent = "  "
 		}
 		rows = append(rows, []string{
-			indent + projections.Printable(s.Name, 80), s.SpanID, "+" + took(root.Start, s.Start), spanTook(s), spanTokens(s), spanOutcome(s),
+			indent + projections.Printable(s.Name, 80), s.SpanID, "+" + replay.Took(root.Start, s.Start), spanTook(s), spanTokens(s), spanOutcome(s),
 		})
 	}
 	a.columns(rows)
@@ -168,7 +169,7 @@ func spanTook(s *projections.Span) string {
 	if s.End.IsZero() {
 		return "runs"
 	}
-	return took(s.Start, s.End)
+	return replay.Took(s.Start, s.End)
 }
 
 // spanTokens is what a model call used, as input and output. Empty: the span is of no model call.

@@ -111,9 +111,9 @@ func (m *model) end(r *projections.Row) time.Time {
 // cell returns what a row did in one part of the time from a moment to another.
 func (m *model) cell(r *projections.Row, from, to time.Time, i int) rune {
 	whole := max(to.Sub(from), 1)
-	part := projections.Span{From: from.Add(whole * time.Duration(i) / barWidth), Until: from.Add(whole * time.Duration(i+1) / barWidth)}
+	part := projections.Period{From: from.Add(whole * time.Duration(i) / barWidth), Until: from.Add(whole * time.Duration(i+1) / barWidth)}
 	last := i == barWidth-1 && !r.At.Before(to)
-	row := projections.Span{From: r.At, Until: m.end(r)}
+	row := projections.Period{From: r.At, Until: m.end(r)}
 	if !last && !overlap(part, row) {
 		return '·'
 	}
@@ -132,7 +132,7 @@ func (m *model) cell(r *projections.Row, from, to time.Time, i int) rune {
 }
 
 // overlap reports whether some of a span, or the moment that it is, is in part.
-func overlap(part, s projections.Span) bool {
+func overlap(part, s projections.Period) bool {
 	if s.From.Equal(s.Until) {
 		return !s.From.Before(part.From) && s.From.Before(part.Until)
 	}
@@ -140,7 +140,7 @@ func overlap(part, s projections.Span) bool {
 }
 
 // middle returns the moment in the middle of what two spans share.
-func middle(a, b projections.Span) projections.Span {
+func middle(a, b projections.Period) projections.Period {
 	if b.From.After(a.From) {
 		a.From = b.From
 	}
@@ -148,7 +148,7 @@ func middle(a, b projections.Span) projections.Span {
 		a.Until = b.Until
 	}
 	at := a.From.Add(a.Until.Sub(a.From) / 2)
-	return projections.Span{From: at, Until: at}
+	return projections.Period{From: at, Until: at}
 }
 
 // fit returns text cut or filled to a width.

@@ -93,6 +93,8 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, 
 	if e.Bytes, err = messages.EncryptFrame(e.Agent, e.Frame, key.id, key); err != nil {
 		return eventlog.Position{}, err
 	}
+	stored := *e.Frame // readers of the log that are given it as it is see that it is encrypted there
+	stored.KeyID, e.Frame = key.id, &stored
 	return l.log.Append(ctx, e)
 }
 

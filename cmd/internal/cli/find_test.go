@@ -70,3 +70,27 @@ func TestFind(t *testing.T) { // A87
 		t.Errorf("built again, the index finds\n%s\nit found\n%s", got, want)
 	}
 }
+
+// Words of an agent that is encrypted are not found, neither as it commits them nor once they are read
+// again; its ids are.
+func TestFindEncrypted(t *testing.T) { // A108
+	w := newWorld(t)
+	w.file("key", strings.Repeat("4f", 32))
+	find := func() {
+		t.Helper()
+		w.run("find", "order", "7").exits(0, "nothing was found", "1 encrypted agents were not searched for words")
+		if r := w.run("find", "complaint-1", "-o", "json").exits(0).objects(); len(r) != 1 || r[0]["what"] != "input id" || r[0]["snippet"] != nil {
+			t.Errorf("find an input: got %v, want its id alone", r)
+		}
+	}
+	node := w.node("dev", "--listen", "127.0.0.1:0", "--sync", "relaxed", "--key-file", "key")
+	w.run("ask", "parrot/p", "What of order 7?", "--id", "complaint-1").exits(0)
+	find()
+	node.kill()
+	w.node("dev", "--listen", "127.0.0.1:0", "--sync", "relaxed", "--key-file", "key")
+	find()
+	w.run("delete", "parrot/p", "--yes").exits(0)
+	if r := w.run("find", "complaint-1").exits(0, "nothing was found"); strings.Contains(r.err, "encrypted") {
+		t.Errorf("after the delete: got %s, want no encrypted agents", r.err)
+	}
+}

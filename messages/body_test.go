@@ -231,7 +231,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"no type", nil, `{"id":"x"}`, UnknownCommand, `""`},
 		{"null", headers("Content-Type", "application/json"), `null`, UnknownCommand, ""},
 		{"an input", nil, `{"type":"input","content":"x"}`, UnknownCommand, "in subject"},
-		{"a command of a later version", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, cancel, compact, resume, approve, deny, forget, decide, set_state"},
+		{"a command of a later version", nil, `{"type":"merge","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, cancel, compact, resume, approve, deny, forget, decide, set_state"},
 		{"approve without a call", nil, `{"type":"approve"}`, BadInput, "approve names no call"},
 		{"deny without a call", nil, `{"type":"deny","text":"no"}`, BadInput, "deny names no call"},
 		{"forget without a tool", nil, `{"type":"forget"}`, BadInput, "names no tool"},

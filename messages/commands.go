@@ -32,10 +32,14 @@ var commandTable = []*commandEntry{
 	command(FromCtl, Decide.check, "Call", "Turn"),
 	command(FromCtl, SetState.check),
 	command[Delete](FromCtl, nil),
+	command(FromCtl, Fork.check, "Fork"),
+	command[UseTools](FromCtl, nil),
 	command(FromAgent, Task.check),
 	command(FromAgent, CancelChild.check),
 	command(FromAgent, Report.check).withoutReason(),
 	command(FromAgent, DecisionEffect.check),
+	command(FromAgent, BeginFork.check),
+	command(FromAgent, ForkEffect.check),
 }
 
 // commandEntry is one type of command.

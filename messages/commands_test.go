@@ -65,7 +65,7 @@ func TestCommandTableFields(t *testing.T) {
 		if slices.Contains(e.about, -1) {
 			t.Errorf("%s: about names a field that does not exist", name)
 		}
-		if got, has := ReasonOf(c), e.from == FromCtl || name == "cancel_child"; (got == "Reason") != has {
+		if got, has := ReasonOf(c), e.from == FromCtl || name == "cancel_child" || name == "begin_fork"; (got == "Reason") != has {
 			t.Errorf("%s: reason: got %q, want one: %t", name, got, has)
 		}
 		forwarded := slices.Contains([]string{"approve", "deny", "decide"}, name)

@@ -23,7 +23,7 @@ func TestEveryEventIsInTheTable(t *testing.T) {
 }
 
 // designed lists the events of the design.
-const designed = `agent.created agent.configured agent.activated agent.cleared agent.deleted
+const designed = `agent.created agent.configured agent.activated agent.cleared agent.forked agent.deleted
 input.accepted input.requeued input.cancelled input.dropped command.noop
 turn.started turn.paused turn.resumed turn.completed turn.failed turn.aborted
 model.requested model.completed model.failed model.restarted model.switched
@@ -58,6 +58,7 @@ func TestTraits(t *testing.T) {
 		Summarizes:      "compaction.requested compaction.failed history.compacted",
 		Replied:         "input.accepted input.cancelled input.dropped turn.completed turn.failed turn.aborted approval.requested",
 		EndsAgent:       "agent.deleted",
+		BeginsFork:      "agent.forked",
 		Public:          "agent.activated agent.deleted", // not encrypted
 	} {
 		if got := EventTypes(trait); !slices.Equal(got, strings.Fields(want)) {

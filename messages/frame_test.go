@@ -198,7 +198,7 @@ func TestForgedFrames(t *testing.T) { // A29
 		{"newer schema", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", 2, patch)), true, "schema version 2"},
 		{"schema 0", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", 0, patch)), false, "begin at 1"},
 		{"negative schema", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", -1, patch)), false, "begin at 1"},
-		{"unknown event", forged("f", 1, "n", 1, "ev", oneEvent("agent.forked", 1, patch)), true, "agent.forked"},
+		{"unknown event", forged("f", 1, "n", 1, "ev", oneEvent("agent.merged", 1, patch)), true, "agent.merged"},
 		{"no events", forged("f", 1, "n", 1, "ev", []any{}), false, "no events"},
 		{"nil events", forged("f", 1, "n", 1, "ev", nil), false, "no events"},
 		{"no number", forged("f", 1, "ev", oneEvent("state.patched", 1, patch)), false, "no number"},

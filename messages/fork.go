@@ -1,0 +1,158 @@
+package messages
+
+// A fork is an agent whose events up to a number are those of another agent, its parent: they
+// are read from the parent's log and are not copied. The agents send commands to each other, at
+// least once:
+//
+//	BeginFork   parent to fork   begin with the parent's events
+//	ForkEffect  fork to parent   it has begun, or is refused
+//
+// Neither is accepted on an input or command subject.
+
+// Fork makes a fork of an agent. It is answered when the parent has recorded it; fork.settled
+// reports whether the fork has begun.
+type Fork struct {
+	ID string `json:"id"`
+	// Fork is the full address of the new agent. It has the tenant of its parent, and no events.
+	Fork string `json:"fork"`
+	// At is the newest event that both have. 0: the newest of the parent.
+	At     EventNumber `json:"at,omitempty"`
+	Reason string      `json:"reason,omitempty"`
+}
+
+// CommandType returns "fork".
+func (Fork) CommandType() string { return "fork" }
+
+func (c Fork) check() error {
+	if _, err := ParseAgentID(c.Fork); err != nil {
+		return Refuse(BadInput, "a fork names the new agent: %v", err)
+	}
+	return nil
+}
+
+// BeginFork is the command to an agent without events to begin as a fork.
+type BeginFork struct {
+	ID string `json:"id"`
+	// Parent is the full address of the parent, At the newest event that both have.
+	Parent string      `json:"parent"`
+	At     EventNumber `json:"at"`
+	Reason string      `json:"reason,omitempty"`
+}
+
+// CommandType returns "begin_fork".
+func (BeginFork) CommandType() string { return "begin_fork" }
+
+func (c BeginFork) check() error {
+	if _, err := ParseAgentID(c.Parent); err != nil || c.ID == "" || c.At == 0 {
+		return Refuse(BadInput, "a begin_fork names its parent and an event of it")
+	}
+	return nil
+}
+
+// ForkEffect is the outcome of a BeginFork, for the parent.
+type ForkEffect struct {
+	ID string `json:"id"`
+	// Fork is the full address of the fork, Begin the id of the BeginFork.
+	Fork  string `json:"fork"`
+	Begin string `json:"begin"`
+	// N, Refused and Message are those of ForkSettled.
+	N       EventNumber `json:"n,omitempty"`
+	Refused Code        `json:"refused,omitempty"`
+	Message string      `json:"message,omitempty"`
+}
+
+// CommandType returns "fork_effect".
+func (ForkEffect) CommandType() string { return "fork_effect" }
+
+func (c ForkEffect) check() error {
+	if c.Fork == "" || c.Begin == "" {
+		return Refuse(BadInput, "a fork_effect names its fork and the begin_fork")
+	}
+	return nil
+}
+
+// UseTools lets a fork run its tools: until then its calls have recorded results, or wait for a
+// person.
+type UseTools struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// CommandType returns "use_tools".
+func (UseTools) CommandType() string { return "use_tools" }
+
+// ForkRequested records that a fork of the agent is to begin.
+type ForkRequested struct {
+	Fork string      `json:"fork"` // its full address
+	At   EventNumber `json:"at"`   // the newest event that both have
+	// Begin is the id of the BeginFork.
+	Begin  string `json:"begin"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// EventType returns "fork.requested".
+func (ForkRequested) EventType() string { return "fork.requested" }
+
+// ForkSettled records what became of a fork that was requested.
+type ForkSettled struct {
+	Fork  string `json:"fork"`
+	Begin string `json:"begin"`
+	// N is the first event of the fork's own. 0: it has not begun.
+	N EventNumber `json:"n,omitempty"`
+	// Refused is why it has not begun, as a word to branch on. Empty: it has.
+	Refused Code `json:"refused,omitempty"`
+	// Message is the reason for a person.
+	Message string `json:"message,omitempty"`
+}
+
+// EventType returns "fork.settled".
+func (ForkSettled) EventType() string { return "fork.settled" }
+
+// AgentForked is the first event of a fork's own log. Its events up to At are those of its parent.
+type AgentForked struct {
+	Agent  string      `json:"agent"`  // the fork, by its full address
+	Parent string      `json:"parent"` // by its full address
+	At     EventNumber `json:"at"`
+	// Digest is that of the parent's frame that holds event At.
+	Digest Digest `json:"digest"`
+	// Turn is the parent's turn that was running or paused at At. Empty: none was.
+	Turn   TurnID `json:"turn,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// EventType returns "agent.forked".
+func (AgentForked) EventType() string { return "agent.forked" }
+
+// ToolsEnabled records that a fork runs its tools from here on.
+type ToolsEnabled struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// EventType returns "tools.enabled".
+func (ToolsEnabled) EventType() string { return "tools.enabled" }
+
+// Prefix is the part of another agent's log that an agent's log begins with.
+type Prefix struct {
+	Agent AgentID
+	// Last is the newest event of it, Digest that of the frame that holds it.
+	Last   EventNumber
+	Digest Digest
+}
+
+// PrefixOf returns the prefix that comes before a frame, and reports whether one does.
+func PrefixOf(f *Frame) (Prefix, bool) {
+	if f == nil || len(f.Events) == 0 {
+		return Prefix{}, false
+	}
+	ev, ok := f.Events[0].(interface{ prefix() (Prefix, error) })
+	if !ok {
+		return Prefix{}, false
+	}
+	p, err := ev.prefix()
+	return p, err == nil && p.Last+1 == f.First
+}
+
+func (ev AgentForked) prefix() (Prefix, error) {
+	parent, err := ParseAgentID(ev.Parent)
+	return Prefix{Agent: parent, Last: ev.At, Digest: ev.Digest}, err
+}

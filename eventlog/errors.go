@@ -76,11 +76,18 @@ func Ends(f *messages.Frame) bool {
 	return len(f.Events) == 1 && messages.Is(f.Events[0].EventType(), messages.EndsAgent)
 }
 
+// Forks reports whether the frame is the first one of a fork's own: the events before it are in the
+// log of another agent.
+func Forks(f *messages.Frame) bool {
+	return len(f.Events) > 0 && messages.Is(f.Events[0].EventType(), messages.BeginsFork)
+}
+
 // Check returns why next does not follow a position: numbering, chain and epoch. A reader of an
 // agent's log calls it for each frame. Behind the zero position a frame that [Ends] the agent
-// may have any number: what it followed has been purged, and numbering continues behind it.
+// may have any number: what it followed has been purged, and numbering continues behind it. So
+// may one that [Forks] it: what it follows is in the log of another agent.
 func Check(after Position, next Recorded) error {
-	if f := next.Frame; after.Last == 0 && after.Frame == "" && Ends(f) {
+	if f := next.Frame; after.Last == 0 && after.Frame == "" && (Ends(f) || Forks(f)) {
 		after.Last, after.Frame, after.Digest = f.First-1, f.Prev, f.PrevDigest
 	}
 	return follows(after, next)

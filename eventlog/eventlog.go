@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -41,6 +42,17 @@ type Recorded struct {
 func (r Recorded) Position() Position {
 	f := r.Frame
 	return Position{Seq: r.Seq, Frame: f.ID, Digest: r.Digest, Last: f.Last(), Epoch: f.Epoch, Time: f.Time}
+}
+
+// Upto returns the frame without its events behind number last, which it holds or which is behind
+// it. Its digest stays that of the whole.
+func (r Recorded) Upto(last messages.EventNumber) Recorded {
+	if r.Frame.Last() > last {
+		f := *r.Frame
+		f.Events = slices.Clip(f.Events[:last-f.First+1])
+		r.Frame = &f
+	}
+	return r
 }
 
 // Summary is what headers say of an agent as of a frame, so that lists and

@@ -30,6 +30,20 @@ var reading = map[string]func(*testing.T, Opened){
 			}
 		}
 	},
+	"the first frame of a fork begins behind the events of its parent": func(t *testing.T, o Opened) {
+		a := Agent("fork")
+		tail := appended(t, o.Log, Entry(t, a, eventlog.Position{Last: 7}, messages.AgentForked{Agent: a.Full(), At: 7}, large(9)))
+		for range 3 {
+			tail = appended(t, o.Log, Entry(t, a, tail, large(1)))
+		}
+		for from, want := range map[messages.EventNumber]messages.EventNumber{0: 8, 1: 8, 7: 8, 9: 8, 10: 10, 12: 12} {
+			all, err := collect(o.Log, a, from)
+			if err != nil || len(all) == 0 || all[0].Frame.First != want || all[len(all)-1].Frame.Last() != 12 {
+				t.Errorf("from %d: %d frames, %v; want them from %d on", from, len(all), err, want)
+			}
+		}
+		wantTail(t, o.Log, a, tail)
+	},
 	"what is read is what was written": func(t *testing.T, o Opened) {
 		if o.Encrypted {
 			t.Skip("other bytes are kept")

@@ -64,6 +64,8 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 		c.list = append(c.list, Child{N: n, Agent: agent, Turn: ev.Turn, Call: ev.Call, Tool: ev.Tool, Status: status})
 	default:
 		switch f := messages.FieldsOf(ev); {
+		case f.Is(messages.BeginsFork): // they are the parent's
+			*c = Children{turn: c.turn}
 		case f.Is(messages.BeginsTurn):
 			c.turn = f.Turn
 		case f.Is(messages.EndsAgent):

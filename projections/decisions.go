@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -16,6 +17,8 @@ const (
 // The zero value remembers none.
 type Decisions struct {
 	List []Decision // one for each tool, oldest first
+	// Baseline is what a clear takes a fork back to.
+	Baseline []Decision
 
 	origin
 }
@@ -33,8 +36,12 @@ type Decision struct {
 
 // Apply folds event number n.
 func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
-	if messages.Is(ev.EventType(), messages.ClearsAgent) {
-		d.List = nil
+	if messages.Is(ev.EventType(), messages.EndsAgent) {
+		d.List, d.Baseline = nil, nil
+	} else if messages.Is(ev.EventType(), messages.ClearsAgent) {
+		d.List = slices.Clone(d.Baseline)
+	} else if messages.Is(ev.EventType(), messages.BeginsFork) {
+		d.Baseline = slices.Clone(d.List)
 	} else if forgotten, ok := ev.(messages.ApprovalForgotten); ok {
 		d.forget(forgotten.Tool)
 	} else if given := decisionOf(ev); given.remember {

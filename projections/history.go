@@ -37,6 +37,8 @@ type History struct {
 	// plain is how many of the first entries are known to have no blob.
 	plain int
 
+	baseline *History // of a fork: what a clear takes it back to; it never changes. Nil: it is no fork
+
 	digested int // entries that sum covers
 	sum      [sha256.Size]byte
 }
@@ -134,18 +136,47 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 		h.say(n, ev.Turn, messages.RoleDeveloper, ev.Note)
 	case messages.HistoryCompacted:
 		h.compact(n, ev)
+	case messages.AgentForked:
+		h.baseline = h.without(ev.Turn)
 	default:
 		f := messages.FieldsOf(ev)
 		if r := resultOf(ev); r.outcome != "" {
 			h.outcome(n, f.Turn, f.Call, r)
-		} else if f.Is(messages.ClearsAgent) {
+		} else if f.Is(messages.EndsAgent) {
 			*h = History{}
+		} else if f.Is(messages.ClearsAgent) {
+			h.clear()
 		} else if f.Is(messages.EndsInput) { // an answered turn has shown them, no other turn will
 			for _, id := range messages.InputsOf(ev) {
 				h.take(id)
 			}
 		}
 	}
+}
+
+// clear takes the history back to what it was when the agent was created.
+func (h *History) clear() {
+	if h.baseline == nil {
+		*h = History{}
+		return
+	}
+	base := h.baseline
+	*h = *base.without("")
+	h.baseline = base
+}
+
+// without returns a copy without the items of a turn and of those that it continues, and without
+// what waits.
+func (h *History) without(turn messages.TurnID) *History {
+	c := &History{compacted: h.compacted, omitted: h.omitted, accepted: h.accepted, refused: h.refused, removed: h.removed}
+	c.entries = make([]entry, 0, len(h.entries))
+	for i := range h.entries {
+		if e := &h.entries[i]; turn == "" || !h.together(e.turn, turn) {
+			c.entries = append(c.entries, *e)
+			c.size += e.size()
+		}
+	}
+	return c
 }
 
 // started brings the turn's inputs into history. A turn that continues another

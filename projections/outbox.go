@@ -16,6 +16,7 @@ const (
 	CancelChild     MessageKind = "cancel"   // to a child, until it has ended (child.stopped)
 	ForwardDecision MessageKind = "decision" // to an agent below, until its effect is known (child.settled)
 	ReportToParent  MessageKind = "report"   // to a parent, until it is stored for it (child.reported)
+	BeginFork       MessageKind = "fork"     // to a fork, until its effect is known (fork.settled)
 )
 
 // OutboxMessage is a message that an agent sends to another one until its log records that
@@ -27,12 +28,14 @@ type OutboxMessage struct {
 	To string // the full address of an agent
 	// N is the event since which it is to be sent.
 	N messages.EventNumber
-	// Turn and Call name the call that the message is about. Empty for a report.
+	// Turn and Call name the call that the message is about. Empty for a report and for a fork.
 	Turn messages.TurnID
 	Call messages.CallID
-	// Input is the task that the message is about. Empty for a decision.
-	Input    string
-	Reason   string                 // why a child is cancelled
+	// Input is the task that the message is about. Empty for a decision and for a fork.
+	Input string
+	// At is the newest event that a fork has of this agent.
+	At       messages.EventNumber
+	Reason   string                 // why a child is cancelled, or a fork made
 	Decision *messages.ChildDecided // what is forwarded; nil for other kinds
 }
 
@@ -81,6 +84,12 @@ func (o *Outbox) apply(e *event, t *TurnState) {
 		o.drop(func(m *OutboxMessage) bool { return m.ID == ev.ID })
 	case messages.ChildStopped: // and what is below it has ended, too
 		o.drop(func(m *OutboxMessage) bool { return m.about(ev.Turn, ev.Call) })
+	case messages.ForkRequested:
+		o.add(OutboxMessage{Kind: BeginFork, ID: ev.Begin, To: ev.Fork, N: n, At: ev.At, Reason: ev.Reason})
+	case messages.ForkSettled:
+		o.drop(func(m *OutboxMessage) bool { return m.Kind == BeginFork && m.ID == ev.Begin })
+	case messages.AgentForked: // what was to be sent, the parent sends
+		*o = Outbox{}
 	case messages.ChildReported:
 		o.drop(func(m *OutboxMessage) bool { return m.reports(ev.Input) && m.N <= ev.Upto })
 	default:

@@ -3,6 +3,7 @@ package projections
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -38,6 +39,7 @@ type storedHistory struct {
 	Refused  messages.EventNumber `json:"refused"`
 	Digested int                  `json:"digested"`
 	Sum      []byte               `json:"sum"`
+	Baseline []byte               `json:"baseline,omitempty"` // binary, too
 }
 
 type storedInput struct {
@@ -96,6 +98,13 @@ func (h *History) MarshalBinary() ([]byte, error) {
 				s.Items = append(s.Items, *e.item)
 			}
 		}
+	}
+	if h.baseline != nil {
+		base, err := h.baseline.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		s.Baseline = base
 	}
 	head, err := messages.Pack(&s)
 	if err != nil {
@@ -180,6 +189,12 @@ func (h *History) UnmarshalBinary(b []byte) error {
 			return errHistory
 		}
 		n.open = append(n.open, openCall{o.Turn, n.entries[o.Index].call, o.Index})
+	}
+	if len(s.Baseline) > 0 {
+		n.baseline = new(History)
+		if err := n.baseline.UnmarshalBinary(s.Baseline); err != nil {
+			return err
+		}
 	}
 	*h = n
 	return nil
@@ -280,26 +295,37 @@ func (r *entryReader) skip(n int) {
 	r.b, r.block = r.b[n:], r.block[min(n, len(r.block)):]
 }
 
-// MarshalBinary writes the state for UnmarshalBinary: no bytes if no patch has
-// come, else its canonical form.
+// MarshalBinary writes the state for UnmarshalBinary: no bytes if no patch has come, else its
+// canonical form. Before these stand, if there is a baseline, a zero byte and that as a text.
 func (s *State) MarshalBinary() ([]byte, error) {
-	if !s.patched {
-		return []byte{}, nil // nil would be read as no state at all
+	b := []byte{} // nil would be read as no state at all
+	if s.baseline != "" {
+		b = packText(append(b, 0), s.baseline)
 	}
-	return s.JSON(), nil
+	if !s.patched {
+		return b, nil
+	}
+	return append(b, s.JSON()...), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary has written. An error leaves s as it
 // was.
 func (s *State) UnmarshalBinary(b []byte) error {
-	if len(b) == 0 {
-		*s = State{}
-		return nil
+	var n State
+	ok := true
+	if len(b) > 0 && b[0] == 0 {
+		r := entryReader{b: b[1:]}
+		n.baseline = r.text()
+		ok = !r.failed && json.Valid([]byte(n.baseline))
+		b = r.b
 	}
-	value, ok := decodeJSON(b)
+	if len(b) > 0 && ok {
+		n.value, ok = decodeJSON(b)
+		n.patched = true
+	}
 	if !ok {
 		return errors.New("the bytes hold no JSON")
 	}
-	*s = State{value, true}
+	*s = n
 	return nil
 }

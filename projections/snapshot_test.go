@@ -32,6 +32,7 @@ func manyEvents(n int) (events []messages.Event) {
 	for cut := range messages.EventNumber(2) { // the second includes the first
 		events = append(events, messages.HistoryCompacted{Upto: 12 + 6*cut, Text: "what went before", How: "summary"})
 	}
+	events = append(events, messages.AgentForked{})
 	return append(events, input("now", "hi"), started("tn", "now"), answer("tn", "", "a", "b", "large"), done("tn", "b", "B"),
 		messages.ToolCompleted{Turn: "tn", Call: "large", Blob: &messages.Blob{SHA256: "00", Size: 1 << 20}},
 		messages.ToolFailed{Turn: "tn", Call: "a", Message: "no"}, messages.TurnFailed{Turn: "tn", Withheld: 3, Note: "refused"},
@@ -55,6 +56,14 @@ func restored(t testing.TB, h *History) *History {
 	return back
 }
 
+// cleared returns what a clear makes of a history, which stays what it is.
+func cleared(t testing.TB, h *History) string {
+	t.Helper()
+	c := restored(t, h)
+	c.Apply(100_000, messages.AgentCleared{})
+	return lines(c)
+}
+
 // A history that is written and read after any events equals one that was not, and still does after
 // later events.
 func TestHistoryBinary(t *testing.T) { // A27, A87
@@ -68,7 +77,7 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 		}
 		stored = restored(t, stored)
 		if lines(live) != lines(stored) || live.Digest("x") != restored(t, stored).Digest("x") || live.Size() != stored.Size() || live.Len() != stored.Len() ||
-			live.Omitted() != stored.Omitted() || live.compacted != stored.compacted {
+			live.Omitted() != stored.Omitted() || live.compacted != stored.compacted || cleared(t, live) != cleared(t, stored) {
 			t.Fatalf("after event %d\ngot\n%s\nwant\n%s", i+1, lines(stored), lines(live))
 		}
 		size, blobs := 0, false
@@ -94,12 +103,12 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 // derived.
 func TestHistoryBinaryHasAllFields(t *testing.T) {
 	for kind, known := range map[reflect.Type]string{
-		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued accepted refused removed shown plain digested sum",
+		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued accepted refused removed shown plain digested sum baseline",
 		reflect.TypeFor[entry]():        "n turn text item call form mark",
 		reflect.TypeFor[waitingInput](): "id content",
 		reflect.TypeFor[openCall]():     "turn call index",
 		reflect.TypeFor[withheld]():     "turn entries calls",
-		reflect.TypeFor[State]():        "value patched",
+		reflect.TypeFor[State]():        "value patched baseline",
 	} {
 		for i := range kind.NumField() {
 			if name := kind.Field(i).Name; !strings.Contains(" "+known+" ", " "+name+" ") {
@@ -176,10 +185,14 @@ func ordinaryTurns(n int) (events []messages.Event) {
 }
 
 func TestStateBinary(t *testing.T) { // A87
-	for _, patch := range []string{"", `{}`, `{"a":{"b":[1,2.50,1e400,"x<y"]}}`, `null`, `7`} {
+	for i, patch := range []string{"", `{}`, `{"a":{"b":[1,2.50,1e400,"x<y"]}}`, `null`, `7`, "", `{}`, `{"a":[1.50]}`, `null`} {
 		var s, back State
+		forked := i > 4
 		if patch != "" {
 			s.Apply(1, messages.StatePatched{Patch: []byte(patch)})
+		}
+		if forked {
+			s.Apply(2, messages.AgentForked{})
 		}
 		b, err := s.MarshalBinary()
 		if err == nil {

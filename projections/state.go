@@ -16,15 +16,28 @@ type State struct {
 	// its paths, so that older values stay what they were.
 	value   any
 	patched bool
+	// baseline is what a clear takes a fork back to, as JSON. Empty: it is {}.
+	baseline string
 }
 
 // Apply folds event number n. A patch that is no JSON changes nothing; no endpoint accepts one.
 func (s *State) Apply(_ messages.EventNumber, ev messages.Event) {
-	if messages.Is(ev.EventType(), messages.ClearsAgent) {
-		*s = State{}
-	} else if ev, ok := ev.(messages.StatePatched); ok {
+	switch ev := ev.(type) {
+	case messages.StatePatched:
 		if patch, ok := decodeJSON(ev.Patch); ok {
 			s.value, s.patched = mergePatch(s.current(), patch), true
+		}
+	case messages.AgentForked:
+		s.baseline = ""
+		if s.patched {
+			s.baseline = string(s.JSON())
+		}
+	default:
+		if messages.Is(ev.EventType(), messages.EndsAgent) {
+			*s = State{}
+		} else if messages.Is(ev.EventType(), messages.ClearsAgent) {
+			value, is := decodeJSON([]byte(s.baseline))
+			*s = State{value: value, patched: is, baseline: s.baseline}
 		}
 	}
 }
@@ -85,7 +98,7 @@ func mergePatch(target, patch any) any {
 const valueBytes = 48
 
 // Size estimates how many bytes of memory the state takes, by walking all of it.
-func (s *State) Size() int { return sizeOfValue(s.value) }
+func (s *State) Size() int { return sizeOfValue(s.value) + len(s.baseline) }
 
 func sizeOfValue(v any) int {
 	size := valueBytes

@@ -224,9 +224,12 @@ type CallState struct {
 }
 
 func (c *CallState) apply(e *event) {
-	before := c.Outcome
+	before, attempts := c.Outcome, c.Attempt
 	if c.ToolCall.apply(e); c.Outcome != before {
 		c.Since, c.SinceAt = e.n, e.at
+	}
+	if c.Attempt > attempts { // another one may run here
+		c.Child = nil
 	}
 	if ev, ok := e.Event.(messages.ChildSpawned); ok {
 		c.Child = &ChildCall{Agent: ev.Child, Input: ev.Input, Limits: ev.Limits, Detached: ev.Detached}

@@ -44,6 +44,8 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 		}
 	case messages.CompactionRequested:
 		w.Summary = &ev
+	case messages.AgentForked:
+		w.forked()
 	default:
 		w.drop(e)
 	}
@@ -59,6 +61,15 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 		}
 	}
 	w.noteWaits(e.n)
+}
+
+// forked folds the beginning of a fork: it works for no other agent.
+func (w *Work) forked() {
+	for _, t := range [...]*TurnState{w.Turn, w.Ended} {
+		if t != nil {
+			t.Callers = nil
+		}
+	}
 }
 
 // drop folds the end of what was: of the summary that is being made, of what a clear drops, or

@@ -1,0 +1,89 @@
+package projections
+
+import (
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Origin is where a fork comes from.
+type Origin struct {
+	Parent messages.AgentID `json:"parent"`
+	// At is the newest event that both have.
+	At messages.EventNumber `json:"at"`
+	// Tools reports whether the fork runs its tools. If not, calls have recorded results, or wait
+	// for a person.
+	Tools bool `json:"tools"`
+}
+
+// The statuses of a Fork.
+const (
+	ForkPending = "pending" // it is to begin
+	ForkBegun   = "begun"
+)
+
+// Fork is a fork of an agent: a line of the view forks.
+type Fork struct {
+	// N is its fork.requested, At the newest event that both have.
+	N      messages.EventNumber `json:"n"`
+	Agent  messages.AgentID     `json:"agent"`
+	At     messages.EventNumber `json:"at"`
+	Status string               `json:"status"` // one of the words above
+	Reason string               `json:"reason,omitempty"`
+	// Requested is when it was asked for, and Person who did; nil: no person is named.
+	Requested time.Time        `json:"requested,omitzero"`
+	Person    *messages.Person `json:"person,omitempty"`
+	// Begin is the id of the command that it begins with.
+	Begin string `json:"begin"`
+}
+
+// Forks are where an agent was forked from, and the forks that were made of it. The zero value is
+// an agent that is no fork and has none.
+type Forks struct {
+	// Origin is nil for an agent that is no fork.
+	Origin *Origin
+	// List has the forks that have begun, or are to; oldest first.
+	List []Fork
+
+	origin
+}
+
+// Apply folds event number n.
+func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.ForkRequested:
+		agent, _ := messages.ParseAgentID(ev.Fork) // zero where the log holds another address
+		f.List = append(f.List, Fork{N: n, Agent: agent, At: ev.At, Status: ForkPending, Reason: ev.Reason, Requested: f.at, Person: f.by, Begin: ev.Begin})
+	case messages.ForkSettled:
+		f.settled(ev)
+	case messages.AgentForked:
+		parent, _ := messages.ParseAgentID(ev.Parent)
+		f.Origin, f.List = &Origin{Parent: parent, At: ev.At}, nil
+	case messages.ToolsEnabled:
+		if f.Origin != nil {
+			f.Origin = &Origin{Parent: f.Origin.Parent, At: f.Origin.At, Tools: true}
+		}
+	default:
+		if messages.Is(ev.EventType(), messages.EndsAgent) {
+			f.Origin, f.List = nil, nil
+		}
+	}
+}
+
+// settled folds what became of a fork. One that was refused never was.
+func (f *Forks) settled(ev messages.ForkSettled) {
+	is := func(x Fork) bool { return x.Begin == ev.Begin }
+	if ev.Refused != "" {
+		f.List = slices.DeleteFunc(slices.Clone(f.List), is)
+	} else if i := slices.IndexFunc(f.List, is); i >= 0 {
+		f.List = slices.Clone(f.List)
+		f.List[i].Status = ForkBegun
+	}
+}
+
+// Dry reports whether the agent is a fork that does not run its tools.
+func (f *Forks) Dry() bool { return f.Origin != nil && !f.Origin.Tools }
+
+// Lines returns the forks. The list is the caller's.
+func (f *Forks) Lines() []Fork { return slices.Clone(f.List) }

@@ -85,5 +85,10 @@ func (f *Forks) settled(ev messages.ForkSettled) {
 // Dry reports whether the agent is a fork that does not run its tools.
 func (f *Forks) Dry() bool { return f.Origin != nil && !f.Origin.Tools }
 
+// Of returns the fork with this address; nil if there is none.
+func (f *Forks) Of(agent messages.AgentID) *Fork {
+	return firstOf(f.List, func(x *Fork) bool { return x.Agent == agent })
+}
+
 // Lines returns the forks. The list is the caller's.
 func (f *Forks) Lines() []Fork { return slices.Clone(f.List) }

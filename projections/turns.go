@@ -97,6 +97,7 @@ const (
 	PausedUnknown  = "tool_unknown"
 	PausedHook     = "hook"
 	PausedChild    = "child" // its children wait for a person
+	PausedFork     = "fork"  // its agent is a fork, and its parent had begun it
 )
 
 // Paused returns why the turn waits for a person, as in turn.paused. Empty: it does not.

@@ -129,7 +129,7 @@ func (t *TurnState) resumed(paused string) {
 	switch paused {
 	case PausedHook:
 		t.Held = nil
-	case "", PausedApproval, PausedUnknown, PausedChild:
+	case "", PausedApproval, PausedUnknown, PausedChild, PausedFork:
 	default:
 		t.Exceeded = nil
 	}

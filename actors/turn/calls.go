@@ -93,7 +93,7 @@ func (d *decision) startTool(c *projections.CallState, reason string) {
 	if c.Rewritten {
 		ev.Arguments = c.Arguments
 	}
-	if tool.Child != "" {
+	if tool.Child != "" && !d.s.Forks.Dry() {
 		d.spawn(c, tool, ev)
 		return
 	}
@@ -128,6 +128,10 @@ func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 
 // lostCall handles a call whose process was lost while it ran, as its OnUnknown requires.
 func (d *decision) lostCall(c *projections.CallState) {
+	if d.s.Forks.Dry() { // it has not run
+		d.runAgain(c, "restart")
+		return
+	}
 	switch c.OnUnknown {
 	case messages.ReadOnly, messages.Rerun:
 		d.runAgain(c, "restart")

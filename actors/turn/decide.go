@@ -104,6 +104,14 @@ func (d *decision) command(c messages.Command) error {
 		return d.decisionEffect(c)
 	case messages.Delete:
 		return d.delete(c)
+	case messages.Fork:
+		return d.fork(c)
+	case messages.BeginFork:
+		return d.beginFork(c)
+	case messages.ForkEffect:
+		return d.forkEffect(c)
+	case messages.UseTools:
+		return d.useTools(c)
 	}
 	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 }

@@ -32,6 +32,9 @@ func (s *State) evolve(ev messages.Event) {
 		*s = State{Last: s.Last, Life: s.Life}
 		return
 	}
+	if s.Forks.Apply(s.Last, ev); messages.Is(ev.EventType(), messages.BeginsFork) {
+		s.processed = window{} // those were commands of the parent
+	}
 	s.Data.Apply(s.Last, ev)
 	s.Decisions.Apply(s.Last, ev)
 	if s.Work.Apply(s.Last, ev); s.Turn == nil {

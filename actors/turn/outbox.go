@@ -73,6 +73,8 @@ func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 		msg.Command = messages.CancelChild{ID: m.ID, Input: m.Input, Parent: messages.Parent{Caller: caller}, Reason: m.Reason}
 	case projections.ForwardDecision:
 		msg.Command = decisionOf(self, m.Decision)
+	case projections.BeginFork:
+		msg.Command = messages.BeginFork{ID: m.ID, Parent: self.Full(), At: m.At, Reason: m.Reason}
 	case projections.ReportToParent:
 		msg.Command, msg.Resend = s.report(self, s.Outbox.Task(m.Input), m.N), false
 	}

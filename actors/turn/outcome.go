@@ -78,6 +78,8 @@ type (
 		Output string
 		Blob   *messages.Blob
 		Hooks  []HookDecision
+		// Unknown is why a person must give the result. Empty: it is above.
+		Unknown string
 	}
 	// ToolReconciled is what the tool of a lost call reports of it.
 	ToolReconciled struct {

@@ -75,9 +75,12 @@ func (d *decision) runs(call messages.CallID) *projections.CallState {
 
 // returned records the result of a call, and what hooks decided about it.
 func (d *decision) returned(c *projections.CallState, o ToolReturned) {
-	if o.Failed == "" {
+	switch {
+	case o.Unknown != "":
+		d.unknownOutcome(c, o.Unknown)
+	case o.Failed == "":
 		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob})
-	} else {
+	default:
 		d.emit(messages.ToolFailed{Turn: c.Turn, Call: c.ID, Kind: o.Failed, Message: o.Output})
 	}
 	d.decided(o.Hooks, c.ID)

@@ -14,6 +14,8 @@ func Reply(of messages.AgentID, c messages.Command, answer messages.Answer) (m M
 		return refusedTask(of, c, c.Parent, answer.Err)
 	case messages.CancelChild:
 		return refusedTask(of, c, c.Parent, answer.Err)
+	case messages.BeginFork:
+		return forkEffect(of, c, answer)
 	}
 	return decisionEffect(c, answer)
 }
@@ -43,4 +45,15 @@ func decisionEffect(c messages.Command, answer messages.Answer) (m Message, ok b
 	}
 	r.ID = messages.Derived("report:", "decision", r.Decision, string(r.Refused))
 	return Message{To: to, Command: r}, true
+}
+
+// forkEffect returns what became of a BeginFork, for the parent.
+func forkEffect(of messages.AgentID, c messages.BeginFork, answer messages.Answer) (m Message, ok bool) {
+	to, err := messages.ParseAgentID(c.Parent)
+	r := messages.ForkEffect{Fork: of.Full(), Begin: c.ID, N: answer.N}
+	if why := answer.Err; why != nil {
+		r.N, r.Refused, r.Message = 0, why.Code, why.Message
+	}
+	r.ID = messages.Derived("report:", "fork", r.Begin, string(r.Refused))
+	return Message{To: to, Command: r}, err == nil
 }

@@ -74,3 +74,29 @@ func TestReplyToTask(t *testing.T) { // A36
 		}
 	}
 }
+
+// The parent of a fork learns what became of it, once that is known.
+func TestReplyToBeginFork(t *testing.T) { // A81
+	c := messages.BeginFork{ID: "fork:1", Parent: "default/boss/b", At: 7}
+	for _, tc := range []struct {
+		answer messages.Answer
+		want   messages.ForkEffect
+	}{
+		{messages.Answer{N: 8}, messages.ForkEffect{N: 8}},
+		{messages.Answer{N: 8, Duplicate: true}, messages.ForkEffect{N: 8}},
+		{messages.Answer{Err: messages.Refuse(messages.Conflict, "it exists")}, messages.ForkEffect{Refused: messages.Conflict, Message: "it exists"}},
+		{messages.Answer{Err: messages.Refuse(messages.Unavailable, "soon")}, messages.ForkEffect{}},
+	} {
+		m, ok := turn.Reply(replier, c, tc.answer)
+		if tc.want == (messages.ForkEffect{}) {
+			if ok {
+				t.Errorf("to %+v it is %+v", tc.answer, m)
+			}
+			continue
+		}
+		r, is := m.Command.(messages.ForkEffect)
+		if tc.want.ID, tc.want.Begin, tc.want.Fork = r.ID, c.ID, replier.Full(); !ok || !is || m.To.Full() != c.Parent || r != tc.want || r.ID == "" {
+			t.Errorf("to %+v it is %+v", tc.answer, m)
+		}
+	}
+}

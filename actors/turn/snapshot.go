@@ -31,6 +31,7 @@ type kept struct {
 	Last      messages.EventNumber  `json:"last"`
 	Work      projections.Work      `json:"work"`
 	Life      projections.Life      `json:"life"`
+	Forks     projections.Forks     `json:"forks"`
 	Decisions projections.Decisions `json:"decisions"`
 }
 
@@ -38,7 +39,7 @@ type kept struct {
 // the history.
 func (s *State) Snapshot() (Snapshot, error) {
 	rest, err := messages.Pack(&kept{
-		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions,
+		Last: s.Last, Work: s.Work, Life: s.Life, Forks: s.Forks, Decisions: s.Decisions,
 	})
 	if err != nil {
 		return Snapshot{}, err
@@ -62,7 +63,7 @@ func (c *Snapshot) State() (*State, error) {
 	if err := messages.Unpack(c.Rest, &k); err != nil {
 		return nil, err
 	}
-	s := &State{Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, Data: *c.Data, processed: c.Processed}
+	s := &State{Last: k.Last, Work: k.Work, Life: k.Life, Forks: k.Forks, Decisions: k.Decisions, Data: *c.Data, processed: c.Processed}
 	if err := s.History.UnmarshalBinary(c.History); err != nil {
 		return nil, err
 	}

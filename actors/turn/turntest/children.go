@@ -163,6 +163,8 @@ func messageText(c messages.Command) string {
 			text += fmt.Sprintf(" used %d tokens, %d nanos", c.Tokens, c.Cost)
 		}
 		return text
+	case messages.BeginFork:
+		return fmt.Sprintf("begin as a fork of %s at %d", c.Parent, c.At)
 	case messages.Approve:
 		return fmt.Sprintf("approve %s %s", c.Turn, c.Call)
 	case messages.Deny:

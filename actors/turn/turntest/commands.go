@@ -13,14 +13,16 @@ import (
 // The words of a story by what they do: commands make a command or an outcome,
 // settings change the world around the agent, shows print the agent.
 var (
-	commands = joined(ownCommands, childCommands)
+	commands = joined(ownCommands, childCommands, forkCommands)
 	settings = joined(ownSettings, childSettings)
-	shows    = joined(ownShows, childShows)
+	shows    = joined(ownShows, childShows, forkShows)
 )
 
-func joined[V any](a, b map[string]V) map[string]V {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
+func joined[V any](first map[string]V, others ...map[string]V) map[string]V {
+	all := maps.Clone(first)
+	for _, other := range others {
+		maps.Copy(all, other)
+	}
 	return all
 }
 

@@ -38,6 +38,8 @@ func sendText(m *projections.OutboxMessage) string {
 		return fmt.Sprintf("send the task of %s", m.Call)
 	case projections.CancelChild:
 		return fmt.Sprintf("cancel the task of %s %s", m.Turn, m.Call)
+	case projections.BeginFork:
+		return fmt.Sprintf("have fork %s begin", m.To)
 	case projections.ForwardDecision:
 		return fmt.Sprintf("forward a decision to %s", m.Call)
 	}

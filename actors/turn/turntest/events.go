@@ -11,7 +11,7 @@ import (
 )
 
 // shownFields are the fields of events that a transcript shows, in this order.
-var shownFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "on_unknown", "attempt", "key",
+var shownFields = []string{"agent", "fork", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "on_unknown", "attempt", "key",
 	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
 	"command", "by", "person", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "blob", "finish", "answer", "arguments", "args_hash", "withheld", "note", "patch",
 	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown", "deleted", "frames"}
@@ -107,7 +107,9 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 func shortTime(name string) func(json.RawMessage) (string, json.RawMessage) {
 	return func(v json.RawMessage) (string, json.RawMessage) {
 		var at time.Time
-		_ = json.Unmarshal(v, &at)
+		if json.Unmarshal(v, &at) != nil { // the event of a fork
+			return name, v
+		}
 		return name, quoted(clock(at))
 	}
 }

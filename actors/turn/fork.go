@@ -1,0 +1,121 @@
+package turn
+
+import (
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// A fork begins with the state of its parent as of an event: the caller loads that from the parent's
+// log and decides a messages.BeginFork on it. What the parent does or owes is not the fork's: it
+// answers no caller of the parent's, sends none of its messages, and fires none of its timers. What
+// ran is unknown, and the turn waits for a person.
+
+// fork records that a fork of the agent is to begin.
+func (d *decision) fork(c messages.Fork) error {
+	fork, err := messages.ParseAgentID(c.Fork)
+	at := c.At
+	if at == 0 {
+		at = d.s.Last
+	}
+	switch {
+	case err != nil:
+		return err
+	case fork == d.env.Agent:
+		return messages.Refuse(messages.BadInput, "agent %s cannot be a fork of itself: name another agent", fork)
+	case fork.Tenant != d.env.Agent.Tenant:
+		return messages.Refuse(messages.BadInput, "agent %s is of another tenant than %s: a fork has the tenant of its parent", fork, d.env.Agent)
+	case at > d.s.Last:
+		return messages.Refuse(messages.NotFound, "agent %s has %d events: there is no event %d to fork it at", d.env.Agent, d.s.Last, at)
+	case d.s.Forks.Of(fork) != nil:
+		return messages.Refuse(messages.Conflict, "agent %s was forked as %s before: choose another name", d.env.Agent, fork)
+	}
+	begin := messages.Derived("fork:", d.env.Agent.Full(), c.ID)
+	d.emit(messages.ForkRequested{Fork: fork.Full(), At: at, Begin: begin, Reason: c.Reason})
+	return nil
+}
+
+// forkEffect records what became of a fork.
+func (d *decision) forkEffect(c messages.ForkEffect) error {
+	m := d.s.Outbox.Message(c.Begin)
+	if m == nil || m.Kind != projections.BeginFork {
+		return d.noop(c, "the effect of %q is not awaited any more", c.Begin)
+	}
+	d.emit(messages.ForkSettled{Fork: m.To, Begin: c.Begin, N: c.N, Refused: c.Refused, Message: c.Message})
+	return nil
+}
+
+// RefuseFork returns why an agent with events cannot begin as a fork: the id was processed before, or
+// the agent exists. Nil: it has no events.
+func (s *State) RefuseFork(self messages.AgentID, c messages.BeginFork) error {
+	if err := s.repeated(c.ID); err != nil {
+		return err
+	}
+	switch {
+	case s.Life.Deleted != nil:
+		return messages.Refuse(messages.Conflict, "agent %s was deleted, and the numbers of its events are used: choose a name that no agent had", self)
+	case s.Last != 0:
+		return messages.Refuse(messages.Conflict, "agent %s exists, with %d events: choose another name for the fork", self, s.Last)
+	}
+	return nil
+}
+
+// beginFork turns the state of the parent into that of a fork.
+func (d *decision) beginFork(c messages.BeginFork) error {
+	if d.s.Last != c.At {
+		return messages.Refuse(messages.Internal, "the state is as of event %d, the fork begins behind event %d", d.s.Last, c.At)
+	}
+	ev := messages.AgentForked{Agent: d.env.Agent.Full(), Parent: c.Parent, At: c.At, Digest: d.env.Forked, Reason: c.Reason}
+	if t := d.s.Turn; t != nil {
+		ev.Turn = t.ID
+	}
+	d.emit(ev)
+	why := "the fork begins without it: it is for " + c.Parent
+	d.leaveInputs(c.CommandType(), why)
+	d.dropSummary("", "it was made for "+c.Parent)
+	for len(d.s.Timers.Scheduled) > 0 {
+		d.emit(messages.TimerCancelled{Timer: d.s.Timers.Scheduled[0].Timer, By: c.CommandType(), Reason: why})
+	}
+	if d.s.Turn != nil {
+		d.leaveTurn(c.Parent)
+	}
+	return nil
+}
+
+// leaveInputs drops the inputs that no model has seen.
+func (d *decision) leaveInputs(by, why string) {
+	waiting := d.s.waiting()
+	why = shortened(why, len(waiting))
+	for _, id := range waiting {
+		d.emit(messages.InputDropped{Input: id, By: by, Reason: why})
+	}
+}
+
+// leaveTurn gives what ran in the parent's turn an outcome, and pauses the turn.
+func (d *decision) leaveTurn(parent string) {
+	t := d.s.Turn
+	d.cancelTimers()
+	if m := t.Model; m != nil && m.UnderWay() {
+		d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "it was a call of " + parent})
+		d.settleLost(m)
+	}
+	for i := range t.Calls {
+		if c := &t.Calls[i]; c.Outcome == projections.CallRunning {
+			d.unknownOutcome(c, "it ran in agent "+parent+" when the fork was made")
+		}
+	}
+	if t.Paused() == "" {
+		d.pause(projections.PausedFork, "the fork begins inside of a turn; resume the turn to continue it")
+	}
+}
+
+// useTools lets a fork run its tools.
+func (d *decision) useTools(c messages.UseTools) error {
+	switch {
+	case d.s.Forks.Origin == nil:
+		return d.noop(c, "the agent is no fork: its tools are used")
+	case !d.s.Forks.Dry():
+		return d.noop(c, "its tools are used already")
+	}
+	d.emit(messages.ToolsEnabled{Reason: c.Reason})
+	return nil
+}

@@ -19,6 +19,9 @@ import (
 // beginTool starts a tool.
 func (a *agent) beginTool(e turn.Effect) func() {
 	call, def := a.call(e), a.def
+	if a.state.Forks.Dry() {
+		return a.beginDry(e, call)
+	}
 	limit := def.timeout(call.Tool)
 	late := erred(call, messages.ToolFailureTimeout, "the tool did not finish within %v and may still run", limit)
 	var h *hooking

@@ -42,6 +42,10 @@ const DefaultLease = 5 * time.Second
 
 // delete ends the agent and removes what is stored of it.
 func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
+	if err := a.refuseForked(); err != nil {
+		a.refuse(d, sender, err)
+		return
+	}
 	env := a.env()
 	events, err := a.decide(env, c)
 	if err != nil {

@@ -22,11 +22,17 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		return
 	}
 	d, err := a.offloaded(d)
-	switch {
-	case err != nil:
+	if err != nil {
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
-	case deletes:
-		a.delete(d, del, sender)
+		return
+	}
+	switch c := d.Command.(type) {
+	case messages.Delete:
+		a.delete(d, c, sender)
+	case messages.Fork:
+		a.fork(d, c, sender)
+	case messages.BeginFork:
+		a.beginFork(d, c, sender)
 	default:
 		a.execute(d, sender)
 	}

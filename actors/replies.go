@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -29,8 +30,11 @@ type replies struct {
 // any reports whether there may be something in the newest frame to send again.
 func (r *replies) any() bool { return len(r.Subjects) > 0 || r.Scheduled }
 
-// fold folds the next frame.
+// fold folds the next frame. A fork owes nothing to those who asked its parent.
 func (r *replies) fold(f *messages.Frame) {
+	if eventlog.Forks(f) {
+		*r = replies{}
+	}
 	for _, input := range r.Ended {
 		delete(r.Subjects, input)
 		delete(r.Streams, input)

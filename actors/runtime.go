@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
@@ -20,6 +21,7 @@ import (
 
 // Config is what a node gives its agents.
 type Config struct {
+	// Store keeps what is stored. Forks are read through it as package prefix does.
 	Store       eventlog.Store
 	Providers   providers.Set
 	Definitions []Definition
@@ -142,7 +144,7 @@ func pace(perSecond int) *rate.Limiter {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: semaphore.NewWeighted(readAtOnce),
-		store: cfg.Store, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, electionTimeout: cfg.ElectionTimeout, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
+		store: prefix.New(cfg.Store), kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, electionTimeout: cfg.ElectionTimeout, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
 		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), pace: pace(cmp.Or(cfg.RecoverRate, DefaultRecoverRate)),
 		saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
 	}

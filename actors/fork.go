@@ -1,0 +1,143 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// A fork is made in three frames, each of which is written again after a crash until the next one is:
+//
+//	[fork.requested]  of the parent, which sends messages.BeginFork from then on
+//	[agent.forked …]  of the fork, which begins with the state of its parent
+//	[fork.settled]    of the parent, which the fork's owner reports to it
+//
+// Package eventlog/prefix reads the parent's events in front of the fork's own.
+
+// fork has a fork of the agent requested, unless an agent of that name exists.
+func (a *agent) fork(d *Deliver, c messages.Fork, sender *actor.PID) {
+	if _, again := a.state.Processed(c.ID); !again {
+		if err := a.rt.free(a.ctx, c.Fork); err != nil {
+			a.refuse(d, sender, err)
+			return
+		}
+	}
+	a.execute(d, sender)
+}
+
+// free refuses a name for a fork that is no agent's of a kind that is defined here, or that an agent
+// has or had. The fork's owner checks that again.
+func (rt *Runtime) free(ctx context.Context, fork string) error {
+	id, err := messages.ParseAgentID(fork)
+	if err == nil {
+		err = rt.Serves(id.Kind)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	switch tail, err := rt.store.Head(ctx, id); {
+	case err != nil:
+		return messages.Refuse(messages.Unavailable, "whether agent %s exists cannot be read now: %v; try again with the same id", id, err)
+	case tail.Last != 0:
+		return messages.Refuse(messages.Conflict, "agent %s exists, or did, with %d events: choose another name for the fork", id, tail.Last)
+	}
+	return nil
+}
+
+// beginFork makes an agent without events a fork.
+func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
+	if err := a.state.RefuseFork(a.id, c); err != nil {
+		a.refuse(d, sender, err)
+		return
+	}
+	before := a.replayed
+	l, err := a.rt.loadPrefix(a.ctx, a.epoch, c)
+	if err != nil {
+		a.refuse(d, sender, err)
+		return
+	}
+	// The parent's place in its log says nothing of the fork's, and its callers are not the fork's.
+	a.replayed = replayed{state: l.state, tail: eventlog.Position{Seq: before.tail.Seq, Last: c.At, Time: l.tail.Time}}
+	a.unsaved.events, a.size = int(c.At), 0
+	env := a.env()
+	env.Forked = l.tail.Digest
+	events, err := a.decide(env, c)
+	if err != nil {
+		a.replayed = before
+		a.refuse(d, sender, err)
+		return
+	}
+	a.commit(d.cause(), events, sender)
+}
+
+// loadPrefix folds the events of a parent up to the one at which it is forked: those behind its
+// newest snapshot if that is older, else all of them.
+func (rt *Runtime) loadPrefix(ctx context.Context, epoch messages.Epoch, c messages.BeginFork) (*loading, error) {
+	parent, err := messages.ParseAgentID(c.Parent)
+	if err != nil {
+		return nil, err
+	}
+	l := rt.restore(ctx, parent, epoch)
+	if l.tail.Last > c.At {
+		l = &loading{}
+	}
+	err = l.apply(parent, 0, upto(rt.store.Read(ctx, parent, eventlog.Behind(l.tail)), c.At))
+	if err != nil && l.first == 0 { // the snapshot does not fit the log
+		l = &loading{}
+		err = l.apply(parent, 0, upto(rt.store.Read(ctx, parent, eventlog.Range{}), c.At))
+	}
+	switch damage := new(eventlog.DamageError); {
+	case errors.As(err, &damage):
+		return nil, messages.Refuse(messages.Damaged, "agent %s cannot be forked at event %d: %v", parent, c.At, err)
+	case err != nil:
+		return nil, messages.Refuse(messages.Unavailable, "agent %s cannot be read now: %v", parent, err)
+	case l.tail.Last != c.At:
+		return nil, messages.Refuse(messages.NotFound, "event %d of agent %s is not stored (any more)", c.At, parent)
+	}
+	return l, nil
+}
+
+// upto yields the frames up to an event, the last one without what is behind it.
+func upto(frames iter.Seq2[eventlog.Recorded, error], last messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		for rec, err := range frames {
+			if err == nil {
+				if rec.Frame.First > last {
+					return
+				}
+				rec = rec.Upto(last)
+			}
+			if !yield(rec, err) || err != nil || rec.Frame.Last() == last {
+				return
+			}
+		}
+	}
+}
+
+// refuseForked returns why the agent cannot be deleted: its events are those of forks, too. Nil: they
+// are not.
+func (a *agent) refuseForked() error {
+	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
+	defer cancel()
+	for _, f := range a.state.Forks.List {
+		if f.Status == projections.ForkPending {
+			return messages.Refuse(messages.Unavailable, "agent %s is being forked as %s: send the delete again with the same id", a.id, f.Agent)
+		}
+		first, err := eventlog.First(a.rt.store.Read(ctx, f.Agent, eventlog.From(f.At+1)))
+		if err != nil {
+			return messages.Refuse(messages.Unavailable, "whether fork %s still begins with the events of agent %s cannot be read: %v; send the delete again with the same id", f.Agent, a.id, err)
+		}
+		if p, forked := messages.PrefixOf(first.Frame); forked && p.Agent == a.id {
+			return messages.Refuse(messages.Conflict, "agent %s has forks that begin with its events, such as %s: delete them first, or with it (--cascade)", a.id, f.Agent)
+		}
+	}
+	return nil
+}

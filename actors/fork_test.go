@@ -1,0 +1,321 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+var zoe = actorstest.Agent("test", "zoe")
+
+// forked forks ada as an agent at an event and waits until that has begun.
+func forked(t *testing.T, s *actorstest.Stage, n *actorstest.Node, as messages.AgentID, at messages.EventNumber) {
+	t.Helper()
+	before := count(s.Events(ada), "fork.settled")
+	n.Must(ada, messages.Fork{ID: "fork-" + as.Key, Fork: as.Full(), At: at})
+	settled := actorstest.Of[messages.ForkSettled](s.Until(ada, "fork.settled", before+1))
+	if last := settled[before]; last.Refused != "" || last.Fork != as.Full() {
+		t.Fatalf("the fork was refused: %+v", last)
+	}
+}
+
+// wholeLog returns the texts of an agent's inputs and answers, those of its prefix first.
+func wholeLog(t *testing.T, store eventlog.Store, a messages.AgentID) string {
+	t.Helper()
+	var h projections.History
+	for rec, err := range prefix.New(store).Read(t.Context(), a, eventlog.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		projections.Fold(rec.Frame, 0, &h)
+	}
+	var texts []string
+	for _, item := range h.Items() {
+		texts = append(texts, item.Content.Text())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Both go on after a fork, and neither sees what the other did later. Nothing of the prefix is stored
+// for the fork, and a clear takes it back to that.
+func TestForkOfARestingAgent(t *testing.T) { // A81
+	for _, every := range []int{1, -1} { // with snapshots and without
+		s := actorstest.New(t, nil)
+		cfg := config(echo())
+		cfg.SnapshotEvery = every
+		node := s.Start(cfg)
+		node.Must(ada, say("u1", "one"))
+		s.Until(ada, "turn.completed")
+		node.Must(ada, say("u2", "two"))
+		all := s.Until(ada, "turn.completed", 2)
+		at := messages.EventNumber(slices.IndexFunc(all, func(ev messages.Event) bool { return ev.EventType() == "turn.completed" }) + 1)
+		forked(t, s, node, zoe, at)
+		node.Must(ada, say("u3", "three"))
+		node.Must(zoe, say("u2", "other"))
+		s.Until(ada, "turn.completed", 3)
+		s.Until(zoe, "turn.completed")
+
+		node.Stop()
+		node = s.Start(cfg)
+		node.Must(zoe, say("u4", "four"))
+		s.Until(zoe, "turn.completed", 2)
+		for a, want := range map[messages.AgentID]string{
+			ada: "one, heard one, two, heard two, three, heard three",
+			zoe: "one, heard one, other, heard other, four, heard four",
+		} {
+			if got := wholeLog(t, s.Store(), a); got != want {
+				t.Errorf("%s: got %s, want %s", a, got, want)
+			}
+		}
+		if first := s.Frames(zoe)[0]; first.First != at+1 || first.Events[0].EventType() != "agent.forked" {
+			t.Errorf("the fork's own log begins with event %d, %s", first.First, first.Events[0].EventType())
+		}
+		node.Must(zoe, messages.Clear{ID: "c1"})
+		node.Must(zoe, say("u5", "five"))
+		s.Until(zoe, "turn.completed", 3)
+		if got, want := wholeLog(t, s.Store(), zoe), "one, heard one, five, heard five"; got != want {
+			t.Errorf("cleared: got %s, want %s", got, want)
+		}
+	}
+}
+
+// tooled is a model that asks for a tool with each input and answers with the result, and the tool.
+type tooled struct {
+	calls []string
+	gate  *scripted.Gate
+}
+
+func (f *tooled) config() actors.Config {
+	model := scripted.Func(func(r providers.Request) scripted.Step {
+		last := r.Items[len(r.Items)-1]
+		if last.Type == messages.ItemCallOutput {
+			return scripted.Say("got " + last.Output)
+		}
+		return scripted.Ask(scripted.Call{ID: "c1", Name: "pay", Arguments: last.Content.Text()})
+	})
+	type amount struct {
+		N int `json:"n"`
+	}
+	pay := tool.New("pay", "pays", tool.Pause, func(ctx context.Context, a amount) (string, error) {
+		f.calls = append(f.calls, tool.Key(ctx))
+		if f.gate != nil {
+			if err := f.gate.Wait(ctx); err != nil {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("paid %d, call %d", a.N, len(f.calls)), nil
+	})
+	return config(model, pay)
+}
+
+// A fork's calls have the results that its parent had; others wait for a person, until tools are used.
+func TestForkIsDry(t *testing.T) { // A81
+	f := new(tooled)
+	s := actorstest.New(t, nil)
+	node := s.Start(f.config())
+	node.Must(ada, say("u1", `{"n":1}`))
+	all := s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", `{"n":2}`))
+	s.Until(ada, "turn.completed", 2)
+	node.Must(ada, say("u3", `{"n": 2}`))
+	s.Until(ada, "turn.completed", 3)
+	forked(t, s, node, zoe, messages.EventNumber(len(all)))
+
+	for i, want := range []string{"got paid 2, call 2", "got paid 2, call 3"} { // the n-th has the n-th result
+		node.Must(zoe, say(fmt.Sprint("z", i), `{ "n": 2.0 }`))
+		done := actorstest.Of[messages.TurnCompleted](s.Until(zoe, "turn.completed", i+1))
+		if got := done[i].Output; got != want {
+			t.Errorf("call %d: got %q, want %q", i, got, want)
+		}
+	}
+	node.Must(zoe, say("z3", `{"n":2}`)) // there is no third
+	s.Until(zoe, "turn.paused")
+	unknown := actorstest.Of[messages.ToolUnknown](s.Events(zoe))
+	if len(unknown) != 1 || !strings.Contains(unknown[0].Reason, "no recorded result") {
+		t.Fatalf("a call that has no result on record: got %+v", unknown)
+	}
+	node.Must(zoe, messages.Decide{ID: "d1", Call: "c1", Outcome: messages.OutcomeCompleted, Result: "paid by hand"})
+	s.Until(zoe, "turn.completed", 3)
+	if len(f.calls) != 3 {
+		t.Errorf("the tool was called for a dry fork: %q", f.calls)
+	}
+	node.Must(zoe, messages.UseTools{ID: "t1"})
+	node.Must(zoe, say("z4", `{"n":7}`))
+	done := actorstest.Of[messages.TurnCompleted](s.Until(zoe, "turn.completed", 4))
+	if want := "got paid 7, call 4"; done[3].Output != want || !strings.HasPrefix(f.calls[3], zoe.Full()) {
+		t.Errorf("with tools: got %q under key %q, want %q", done[3].Output, f.calls[3], want)
+	}
+}
+
+// A fork inside of a turn waits for a person, and its parent's call is not made again.
+func TestForkInsideATurn(t *testing.T) { // A81
+	f := &tooled{gate: scripted.NewGate()}
+	s := actorstest.New(t, nil)
+	node := s.Start(f.config())
+	node.Must(ada, say("u1", `{"n":1}`))
+	s.Until(ada, "tool.started")
+	node.Must(ada, say("u2", `{"n":2}`))
+	forked(t, s, node, zoe, 0)
+	paused := actorstest.Of[messages.TurnPaused](s.Until(zoe, "turn.paused"))
+	if paused[0].Reason != projections.PausedFork {
+		t.Errorf("got pause %+v", paused[0])
+	}
+	f.gate.Release()
+	s.Until(ada, "turn.completed", 2)
+
+	// What ran has what became of it in the parent.
+	node.Must(zoe, messages.Resume{ID: "r1"})
+	s.Until(zoe, "turn.paused", 2)
+	node.Must(zoe, messages.Decide{ID: "d1", Call: "c1", Outcome: messages.OutcomeRetry})
+	done := actorstest.Of[messages.TurnCompleted](s.Until(zoe, "turn.completed"))
+	if want := "got paid 1, call 1"; done[0].Output != want {
+		t.Errorf("got %q, want %q", done[0].Output, want)
+	}
+	if got := s.Types(zoe); slices.Contains(got, "input.accepted") || len(f.calls) != 2 {
+		t.Errorf("the fork did the parent's work: events %v, calls %q", got, f.calls)
+	}
+}
+
+// A fork is refused onto an agent that exists, or did, and behind the end; nothing is recorded of it.
+func TestForkRefused(t *testing.T) { // A81
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "one"))
+	node.Must(bob, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	s.Until(bob, "turn.completed")
+	gone := actorstest.Agent("test", "gone")
+	node.Must(gone, say("u1", "one"))
+	s.Until(gone, "turn.completed")
+	node.Must(gone, messages.Delete{ID: "d1"})
+	s.Rest()
+	before := s.Types(ada)
+	for name, tc := range map[string]struct {
+		c    messages.Fork
+		code messages.Code
+	}{
+		"an agent that exists":  {messages.Fork{Fork: bob.Full()}, messages.Conflict},
+		"one that was deleted":  {messages.Fork{Fork: gone.Full()}, messages.Conflict},
+		"itself":                {messages.Fork{Fork: ada.Full()}, messages.Conflict},
+		"behind the end":        {messages.Fork{Fork: zoe.Full(), At: 99}, messages.NotFound},
+		"a kind that is no one": {messages.Fork{Fork: "default/none/x"}, messages.UnknownKind},
+		"no address":            {messages.Fork{Fork: "x"}, messages.BadAddress},
+	} {
+		tc.c.ID = name
+		if answer := node.Do(ada, tc.c); answer.Err == nil || answer.Err.Code != tc.code {
+			t.Errorf("%s: got %+v, want %s", name, answer, tc.code)
+		}
+	}
+	if got := s.Types(ada); len(got) != len(before) {
+		t.Errorf("events %v were recorded", got[len(before):])
+	}
+	// The fork's owner decides: an agent may have come meanwhile.
+	c := messages.BeginFork{ID: "fork:x", Parent: ada.Full(), At: 3}
+	for a, code := range map[messages.AgentID]messages.Code{bob: messages.Conflict, gone: messages.Conflict} {
+		if answer := node.Do(a, c); answer.Err == nil || answer.Err.Code != code {
+			t.Errorf("%s: got %+v, want %s", a, answer, code)
+		}
+	}
+	c.At = 99
+	wantCode(t, node.Do(zoe, c), messages.NotFound)
+	c.Parent = gone.Full()
+	c.At = 2
+	wantCode(t, node.Do(zoe, c), messages.NotFound)
+	if got := s.Types(zoe); len(got) > 0 {
+		t.Errorf("a fork that was refused has events %v", got)
+	}
+}
+
+// A fork is made though the nodes of both stop at every moment of it, and once.
+func TestForkThroughCrashes(t *testing.T) { // A81
+	for crash := range 3 {
+		s := actorstest.New(t, nil)
+		node := s.Start(config(echo()))
+		node.Must(ada, say("u1", "one"))
+		s.Until(ada, "turn.completed")
+		node.Must(ada, messages.Fork{ID: "f1", Fork: zoe.Full()})
+		switch crash {
+		case 1:
+			s.Until(zoe, "agent.forked")
+		case 2:
+			s.Until(ada, "fork.settled")
+		}
+		node.Crash()
+		node = s.Start(config(echo()))
+		for _, a := range s.Owing() {
+			node.Activate(a)
+		}
+		s.Until(ada, "fork.settled")
+		again := node.Must(ada, messages.Fork{ID: "f1", Fork: zoe.Full()})
+		if !again.Duplicate {
+			t.Errorf("crash %d: the same fork again: got %+v", crash, again)
+		}
+		node.Must(zoe, say("u2", "two"))
+		s.Until(zoe, "turn.completed")
+		if got, want := wholeLog(t, s.Store(), zoe), "one, heard one, two, heard two"; got != want {
+			t.Errorf("crash %d: got %s, want %s", crash, got, want)
+		}
+		if n := count(s.Events(zoe), "agent.forked"); n != 1 {
+			t.Errorf("crash %d: it was forked %d times", crash, n)
+		}
+	}
+}
+
+// A parent is not deleted while a fork begins with its events, and is once the fork is gone.
+func TestDeleteOfAParent(t *testing.T) {
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	forked(t, s, node, zoe, 0)
+	wantCode(t, node.Do(ada, messages.Delete{ID: "d1"}), messages.Conflict)
+	node.Must(zoe, messages.Delete{ID: "d2"})
+	node.Must(zoe, say("u3", "another life")) // which is no fork
+	s.Until(zoe, "turn.completed")
+	node.Must(ada, messages.Delete{ID: "d1"})
+	wantNothing(t, s.Store(), ada)
+	if got, want := wholeLog(t, s.Store(), zoe), "another life, heard another life"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// To fork an agent stores as much for 100,000 events as for 100.
+func TestForkStoresNothingOfItsPrefix(t *testing.T) {
+	stored := func(events int) (bytes int) {
+		store := memlog.NewStore()
+		s := actorstest.New(t, &store)
+		for n := 0; n < events; n += 500 {
+			frame := make([]messages.Event, min(500, events-n))
+			for i := range frame {
+				frame[i] = messages.StatePatched{Patch: []byte(`{"a":1}`)}
+			}
+			if n == 0 {
+				frame[0] = messages.AgentCreated{Agent: ada.Full()}
+			}
+			s.Given(ada, frame...)
+		}
+		cfg := config(echo())
+		cfg.SnapshotEvery = -1
+		forked(t, s, s.Start(cfg), zoe, messages.EventNumber(events))
+		for _, e := range s.Entries(zoe) {
+			bytes += len(e.Bytes)
+		}
+		return bytes
+	}
+	if few, many := stored(100), stored(20_000); many > few+16 {
+		t.Errorf("a fork takes %d bytes at event 100 and %d at event 20,000", few, many)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -59,7 +60,7 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 		return
 	}
 	before := a.replayed
-	l, err := a.rt.loadPrefix(a.ctx, a.epoch, c)
+	l, in, err := a.rt.loadPrefix(a.ctx, a.epoch, c)
 	if err != nil {
 		a.refuse(d, sender, err)
 		return
@@ -68,7 +69,7 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 	a.replayed = replayed{state: l.state, tail: eventlog.Position{Seq: before.tail.Seq, Last: c.At, Time: l.tail.Time}}
 	a.unsaved.events, a.size = int(c.At), 0
 	env := a.env()
-	env.Forked = l.tail.Digest
+	env.Forked = in
 	events, err := a.decide(env, c)
 	if err != nil {
 		a.replayed = before
@@ -79,40 +80,44 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 }
 
 // loadPrefix folds the events of a parent up to the one at which it is forked: those behind its
-// newest snapshot if that is older, else all of them.
-func (rt *Runtime) loadPrefix(ctx context.Context, epoch messages.Epoch, c messages.BeginFork) (*loading, error) {
+// newest snapshot if that is older, else all of them. It returns the frame that holds the last one.
+func (rt *Runtime) loadPrefix(ctx context.Context, epoch messages.Epoch, c messages.BeginFork) (*loading, turn.ForkedFrame, error) {
 	parent, err := messages.ParseAgentID(c.Parent)
 	if err != nil {
-		return nil, err
+		return nil, turn.ForkedFrame{}, err
 	}
+	var in turn.ForkedFrame
 	l := rt.restore(ctx, parent, epoch)
 	if l.tail.Last > c.At {
 		l = &loading{}
 	}
-	err = l.apply(parent, 0, upto(rt.store.Read(ctx, parent, eventlog.Behind(l.tail)), c.At))
+	err = l.apply(parent, 0, upto(rt.store.Read(ctx, parent, eventlog.Behind(l.tail)), c.At, &in))
 	if err != nil && l.first == 0 { // the snapshot does not fit the log
 		l = &loading{}
-		err = l.apply(parent, 0, upto(rt.store.Read(ctx, parent, eventlog.Range{}), c.At))
+		err = l.apply(parent, 0, upto(rt.store.Read(ctx, parent, eventlog.Range{}), c.At, &in))
 	}
 	switch damage := new(eventlog.DamageError); {
 	case errors.As(err, &damage):
-		return nil, messages.Refuse(messages.Damaged, "agent %s cannot be forked at event %d: %v", parent, c.At, err)
+		err = messages.Refuse(messages.Damaged, "agent %s cannot be forked at event %d: %v", parent, c.At, err)
 	case err != nil:
-		return nil, messages.Refuse(messages.Unavailable, "agent %s cannot be read now: %v", parent, err)
+		err = messages.Refuse(messages.Unavailable, "agent %s cannot be read now: %v", parent, err)
 	case l.tail.Last != c.At:
-		return nil, messages.Refuse(messages.NotFound, "event %d of agent %s is not stored (any more)", c.At, parent)
+		err = messages.Refuse(messages.NotFound, "event %d of agent %s is not stored (any more)", c.At, parent)
 	}
-	return l, nil
+	in.Digest = l.tail.Digest
+	return l, in, err
 }
 
-// upto yields the frames up to an event, the last one without what is behind it.
-func upto(frames iter.Seq2[eventlog.Recorded, error], last messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+// upto yields the frames up to an event, the last one without what is behind it, and sets in to
+// that one.
+func upto(frames iter.Seq2[eventlog.Recorded, error], last messages.EventNumber, in *turn.ForkedFrame) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for rec, err := range frames {
 			if err == nil {
 				if rec.Frame.First > last {
 					return
 				}
+				in.First, in.Last = rec.Frame.First, rec.Frame.Last()
 				rec = rec.Upto(last)
 			}
 			if !yield(rec, err) || err != nil || rec.Frame.Last() == last {

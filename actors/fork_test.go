@@ -209,7 +209,7 @@ func TestForkRefused(t *testing.T) { // A81
 	}{
 		"an agent that exists":  {messages.Fork{Fork: bob.Full()}, messages.Conflict},
 		"one that was deleted":  {messages.Fork{Fork: gone.Full()}, messages.Conflict},
-		"itself":                {messages.Fork{Fork: ada.Full()}, messages.Conflict},
+		"the agent itself":      {messages.Fork{Fork: ada.Full()}, messages.Conflict},
 		"behind the end":        {messages.Fork{Fork: zoe.Full(), At: 99}, messages.NotFound},
 		"a kind that is no one": {messages.Fork{Fork: "default/none/x"}, messages.UnknownKind},
 		"no address":            {messages.Fork{Fork: "x"}, messages.BadAddress},
@@ -231,6 +231,10 @@ func TestForkRefused(t *testing.T) { // A81
 	}
 	c.At = 99
 	wantCode(t, node.Do(zoe, c), messages.NotFound)
+	c.At = 4 // behind turn.started, of the same frame as model.requested
+	if answer := node.Do(zoe, c); answer.Err == nil || answer.Err.Code != messages.Conflict || !strings.Contains(answer.Err.Message, "events 1 to 5") || !strings.Contains(answer.Err.Message, "fork it at 5, or before event 1") {
+		t.Errorf("inside of a step: got %+v", answer)
+	}
 	c.Parent = gone.Full()
 	c.At = 2
 	wantCode(t, node.Do(zoe, c), messages.NotFound)

@@ -47,6 +47,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
@@ -390,9 +391,10 @@ func (n *Node) openOwner(ctx context.Context) (err error) {
 // openGateway makes the endpoints. They receive nothing yet.
 func (n *Node) openGateway(context.Context) error {
 	n.client = client.New(n.nc, n.cfg.Root)
+	joined := prefix.New(n.log.Store())
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
-		Conn: n.nc, Subjects: n.subjects, Log: n.log, Blobs: n.log, Snapshots: n.log, Definitions: n.log.Store(), Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
+		Conn: n.nc, Subjects: n.subjects, Log: joined, Blobs: joined, Snapshots: n.log, Definitions: n.log.Store(), Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
 		Deliver: n.host.router.deliver, Whole: n.integrity.WholeNow,
 		Agents:  n.agents,
 		Index:   n.index,
@@ -401,7 +403,7 @@ func (n *Node) openGateway(context.Context) error {
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
-		Doctor: integrity.DoctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(n.log), actors.CheckSnapshots(n.log), n.index.examine(n.log)),
+		Doctor: integrity.DoctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(joined), actors.CheckSnapshots(joined), n.index.examine(n.log)),
 		Store: &gateway.StoreFindings{
 			Unsound: n.streams.Unsound, Lost: n.integrity.Find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest,
 			Locked: n.locked, Copies: n.integrity.FindCopies, Retention: n.retention.Find,

@@ -30,6 +30,9 @@ type AgentStatus struct {
 	// Children are those of its newest turn.
 	Parent   *messages.Caller `json:"parent,omitempty"`
 	Children []Child          `json:"children,omitempty"`
+	// Fork is where the agent was forked from. Nil: it is no fork. Forks is how many were made of it.
+	Fork  *Origin `json:"fork,omitempty"`
+	Forks int     `json:"forks,omitempty"`
 	// Timers is how many inputs are to come later, Next when the first of them does.
 	Timers int       `json:"timers,omitempty"`
 	Next   time.Time `json:"next,omitzero"`

@@ -10,6 +10,12 @@ import (
 // answers no caller of the parent's, sends none of its messages, and fires none of its timers. What
 // ran is unknown, and the turn waits for a person.
 
+// ForkedFrame is a frame of a parent by its digest and its first and last event.
+type ForkedFrame struct {
+	Digest      messages.Digest
+	First, Last messages.EventNumber
+}
+
 // fork records that a fork of the agent is to begin.
 func (d *decision) fork(c messages.Fork) error {
 	fork, err := messages.ParseAgentID(c.Fork)
@@ -61,11 +67,15 @@ func (s *State) RefuseFork(self messages.AgentID, c messages.BeginFork) error {
 
 // beginFork turns the state of the parent into that of a fork.
 func (d *decision) beginFork(c messages.BeginFork) error {
-	if d.s.Last != c.At {
+	t, in := d.s.Turn, d.env.Forked
+	switch {
+	case d.s.Last != c.At:
 		return messages.Refuse(messages.Internal, "the state is as of event %d, the fork begins behind event %d", d.s.Last, c.At)
+	case t != nil && c.At < in.Last: // half of a step of the turn has no meaning
+		return messages.Refuse(messages.Conflict, "event %d of agent %s was recorded in one step with events %d to %d of turn %s: fork it at %d, or before event %d", c.At, c.Parent, in.First, in.Last, t.ID, in.Last, in.First)
 	}
-	ev := messages.AgentForked{Agent: d.env.Agent.Full(), Parent: c.Parent, At: c.At, Digest: d.env.Forked, Reason: c.Reason}
-	if t := d.s.Turn; t != nil {
+	ev := messages.AgentForked{Agent: d.env.Agent.Full(), Parent: c.Parent, At: c.At, Digest: in.Digest, Reason: c.Reason}
+	if t != nil {
 		ev.Turn = t.ID
 	}
 	d.emit(ev)
@@ -99,8 +109,11 @@ func (d *decision) leaveTurn(parent string) {
 		d.settleLost(m)
 	}
 	for i := range t.Calls {
-		if c := &t.Calls[i]; c.Outcome == projections.CallRunning {
+		switch c := &t.Calls[i]; c.Outcome {
+		case projections.CallRunning:
 			d.unknownOutcome(c, "it ran in agent "+parent+" when the fork was made")
+		case projections.CallWaiting: // on record here, too, for lists of all agents; without an expiry
+			d.emit(messages.ApprovalRequested{Turn: t.ID, Call: c.ID, Tool: c.Tool, Arguments: c.Arguments, ArgsHash: c.ArgsHash, Reason: c.Reason})
 		}
 	}
 	if t.Paused() == "" {

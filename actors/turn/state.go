@@ -155,8 +155,8 @@ type Env struct {
 	// Upto is what a tombstone records of the streams beside the log. Nil: a delete ends
 	// what runs and waits, and records no tombstone.
 	Upto *messages.Extent
-	// Forked is the digest of the parent's frame that holds the event behind which a fork begins.
-	Forked messages.Digest
+	// Forked is the parent's frame that holds the event behind which a fork begins.
+	Forked ForkedFrame
 	// Person is who gave the command. Nil: not named.
 	Person *messages.Person
 	// Trace is the trace context that the command came with. Empty: none.

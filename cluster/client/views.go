@@ -155,6 +155,11 @@ func (c *Client) Timers(ctx context.Context, agent string, o ...ViewOption) iter
 	return viewed[messages.Timer](ctx, c, agent, messages.Query{View: "timers"}, o)
 }
 
+// Forks yields the forks of an agent, oldest first.
+func (c *Client) Forks(ctx context.Context, agent string, o ...ViewOption) iter.Seq2[projections.Fork, error] {
+	return viewed[projections.Fork](ctx, c, agent, messages.Query{View: "forks"}, o)
+}
+
 // Inventory returns what is stored of an agent, all of which a delete would remove.
 func (c *Client) Inventory(ctx context.Context, agent string) (messages.Inventory, error) {
 	return one(viewed[messages.Inventory](ctx, c, agent, messages.Query{View: "inventory"}, nil))

@@ -96,6 +96,7 @@ var (
 		"approvals": {"at", "remembered", "from", "cursor"},
 		"children":  {"at", "from", "cursor"},
 		"timers":    {"at", "from", "cursor"},
+		"forks":     {"at", "from", "cursor"},
 		"replay":    {"at", "whole", "turn", "from", "cursor"},
 		"why":       {"at"},
 		"timeline":  {"at", "from", "tail", "follow", "turn", "cursor"},

@@ -37,8 +37,11 @@ func (g *Gateway) inventory(p *page, a messages.AgentID) error {
 			return err
 		}
 		projections.Fold(rec.Frame, 0, &life, &children)
-		line.Frames, line.Events, line.Bytes = line.Frames+1, line.Events+len(rec.Frame.Events), line.Bytes+int64(rec.Size)
 		line.Last = rec.Frame.Last()
+		if rec.Seq == 0 { // of the agent that this one was forked from
+			continue
+		}
+		line.Frames, line.Events, line.Bytes = line.Frames+1, line.Events+len(rec.Frame.Events), line.Bytes+int64(rec.Size)
 		line.Encrypted = line.Encrypted || rec.Frame.KeyID != ""
 	}
 	if err := exists(a, 0, line.Last); err != nil {

@@ -124,6 +124,9 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "timers":
 		var w projections.Work
 		return lines(p, a, q, func() []messages.Timer { return w.Timers.Lines(a) }, &w)
+	case "forks":
+		var f projections.Forks
+		return lines(p, a, q, f.Lines, &f)
 	case "replay":
 		return g.replay(p, a, q)
 	case "timeline":
@@ -143,7 +146,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "request":
 		return g.request(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline, frames, traces and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline, frames, traces, forks and doctor", q.View)
 }
 
 // lines pages the list that the views give once the agent's events are folded;
@@ -407,6 +410,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var work projections.Work
 	var children projections.Children
 	var life projections.Life
+	var forks projections.Forks
 	row := projections.Agent{Agent: a, Phase: messages.PhaseIdle, Owner: g.ownerOf(a.Partition())}
 	for rec, err := range g.Log.Read(g.ctx, a, eventlog.Range{}) {
 		if err == nil && row.Events == 0 {
@@ -415,7 +419,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &work, &children, &life)
+		more := projections.Fold(rec.Frame, q.At, &work, &children, &life, &forks)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -429,6 +433,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 		row.Phase, row.Turn = messages.AgentPhase(t.Phase), t.ID
 	}
 	status := projections.NewAgentStatus(row, &work, &children)
+	status.Fork, status.Forks = forks.Origin, len(forks.List)
 	if status.Deleted = life.Deletion(); status.Deleted != nil {
 		status.Phase = messages.PhaseDeleted
 	}

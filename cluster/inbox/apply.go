@@ -70,7 +70,7 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *
 // could have used it: what became of a child, or of a decision that it had passed on.
 func unheard(c messages.Command, why *messages.Error) bool {
 	switch c.(type) {
-	case messages.Report, messages.DecisionEffect:
+	case messages.Report, messages.DecisionEffect, messages.ForkEffect:
 		return why.Code == messages.NotFound
 	}
 	return false

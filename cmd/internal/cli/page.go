@@ -17,8 +17,8 @@ import (
 // lists are the commands whose output --watch prints again; texts are the others whose
 // output may be longer than a terminal.
 var (
-	lists = []string{"approvals", "effects", "find", "ls", "nodes", "partitions", "show", "timers", "tree", "turns", "usage"}
-	texts = []string{"events", "history", "replay", "request", "state", "traces", "turn", "why"}
+	lists = []string{"approvals", "effects", "find", "forks", "ls", "nodes", "partitions", "show", "timers", "tree", "turns", "usage"}
+	texts = []string{"events", "history", "request", "state", "traces", "turn", "why"}
 )
 
 // paged has cmd show long output by a pager, as git does.

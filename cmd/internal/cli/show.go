@@ -69,6 +69,16 @@ func (a *app) status(s projections.AgentStatus) {
 	if s.Parent != nil {
 		row("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
 	}
+	if s.Fork != nil {
+		dry := ""
+		if !s.Fork.Tools {
+			dry = fmt.Sprintf("; its tools are dry: %s use-tools %s", a.started, agent)
+		}
+		row("fork of", "%s at event %d%s", s.Fork.Parent, s.Fork.At, dry)
+	}
+	if s.Forks > 0 {
+		row("forks", "%d: see `%s forks %s`", s.Forks, a.started, agent)
+	}
 	for _, c := range s.Children {
 		row("asks", "%s, call %s: %s", c.Agent, c.Call, c.Status)
 	}

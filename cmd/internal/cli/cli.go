@@ -134,7 +134,7 @@ func (a *app) commands() []*cobra.Command {
 		a.ask(), a.chat(), a.send(),
 		a.ls(), a.show(), a.tree(), a.events(), a.blob(), a.history(), a.state(), a.turns(), a.turn(), a.usage(), a.effects(), a.timers(), a.replay(), a.request(), a.why(), a.find(), a.traces(), a.dlq(),
 		a.interrupt(), a.abort(), a.clear(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
-		a.fork(), a.useTools(), a.forks(),
+		a.fork(), a.useTools(), a.forks(), a.diff(),
 		a.approvals(), a.approve(), a.deny(), a.decide(),
 		a.backup(), a.restore(), a.store(),
 		a.export(),

@@ -17,7 +17,7 @@ import (
 // deletion is what the flags of delete say.
 type deletion struct {
 	changeFlags
-	dryRun, yes, children bool
+	dryRun, yes, children, cascade bool
 }
 
 func (a *app) delete() *cobra.Command {
@@ -37,6 +37,9 @@ with it, and theirs, the lowest first. Cut short, it is said again and goes on. 
 was called by a child that was deleted before is not known any more, nor is what an
 agent did behind the place where it cannot be read.
 
+An agent whose events are those of forks, too, is not deleted before them: --cascade
+deletes them first, and theirs.
+
 On a terminal you are asked first. Elsewhere --yes is needed. --dry-run shows what
 would go.`,
 		Example: `  reprise delete support/t1 --dry-run
@@ -47,6 +50,7 @@ would go.`,
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be removed, and remove nothing")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.cascade, "cascade", false, "with its forks, and theirs")
 	cmd.Flags().BoolVar(&f.children, "children", false, "with the agents that its calls brought to life, and theirs")
 	return a.connects(cmd, defaultTimeout)
 }
@@ -65,6 +69,11 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		return err
 	}
 	defer closes()
+	if f.cascade {
+		if err := a.deleteForks(ctx, cl, agent, f, asks); err != nil {
+			return err
+		}
+	}
 	if f.children {
 		return a.deleteTree(ctx, cl, agent, f, asks)
 	}

@@ -1,0 +1,90 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// newest is the number of an agent's newest event of a type.
+func (w *world) newest(agent, eventType string) string {
+	w.t.Helper()
+	all := of(w.run("events", agent, "-o", "json").exits(0).objects(), eventType)
+	if len(all) == 0 {
+		w.t.Fatalf("%s has no %s", agent, eventType)
+	}
+	return fmt.Sprint(all[len(all)-1]["n"])
+}
+
+// A fork goes on by itself, also after a restart; its tools are dry until they are used, and its parent
+// is deleted with it alone.
+func TestFork(t *testing.T) { // A81
+	w := newWorld(t)
+	node := w.dev()
+	w.run("ask", "assistant/a", "What is 17 times 3?").exits(0, "51")
+	at := w.newest("assistant/a", "turn.completed")
+	w.run("ask", "assistant/a", "What is 5 times 5?").exits(0, "25")
+
+	w.run("fork", "assistant/a", "assistant/b", "--at", at, "--reason", "what if").exits(0, "assistant/b: forked from assistant/a at event "+at)
+	w.run("forks", "assistant/a").exits(0, "assistant/b", at, "begun", "what if")
+	w.run("show", "assistant/b").exits(0, "fork of", "assistant/a at event "+at, "use-tools assistant/b")
+	w.run("diff", "assistant/a", "assistant/b").exits(0, "have the same events up to "+at, "agent.forked", "What is 5 times 5?")
+	if d := w.run("diff", "assistant/b", "assistant/a", "--limit", "1", "-o", "json").exits(0).objects(); len(d) != 1 || fmt.Sprint(d[0]["last"]) != at {
+		t.Errorf("diff: %v", d)
+	}
+	w.run("ask", "assistant/b", "What is 5 times 5?").exits(0, "25") // as on record
+	w.run("ask", "assistant/b", "What is 6 times 7?").exits(3, "no recorded result")
+	node.kill()
+
+	w.dev()
+	w.run("use-tools", "assistant/b").exits(0, "uses its tools")
+	calls := of(w.run("events", "assistant/b", "-o", "json").exits(0).objects(), "tool.unknown")
+	w.run("decide", "assistant/b", data(calls[0])["call"].(string), "retry").exits(0)
+	w.until("assistant/b", "its answer", func(ev map[string]any) bool { return data(ev)["output"] == "6 times 7 is 42." })
+	w.run("history", "assistant/b").exits(0, "17 times 3 is 51", "6 times 7 is 42")
+	if history := w.run("history", "assistant/a").exits(0).out; strings.Contains(history, "6 times 7") {
+		t.Errorf("the parent has what its fork did later: %s", history)
+	}
+	w.run("clear", "assistant/b").exits(0)
+	if history := w.run("history", "assistant/b").exits(0, "17 times 3 is 51").out; strings.Contains(history, "6 times 7") {
+		t.Errorf("a cleared fork has more than its baseline: %s", history)
+	}
+
+	w.run("delete", "assistant/a", "--yes").exits(1, "has forks that begin with its events, such as assistant/b", "--cascade")
+	w.run("fork", "assistant/b", "assistant/c").exits(0)
+	w.run("delete", "assistant/a", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
+	w.run("delete", "assistant/a", "--cascade", "--yes").exits(0, "assistant/c: deleted", "assistant/b: deleted", "assistant/a: deleted")
+	for _, agent := range []string{"assistant/a", "assistant/b", "assistant/c"} {
+		w.run("show", agent).exits(0, "deleted")
+	}
+	w.run("doctor", "--deep").exits(0)
+}
+
+// A fork that cannot be made is refused, and nothing is done.
+func TestForkRefused(t *testing.T) {
+	w := newWorld(t)
+	w.dev()
+	w.run("ask", "parrot/a", "hello").exits(0)
+	w.run("ask", "parrot/b", "hello").exits(0)
+	before := w.run("events", "parrot/a").exits(0).out
+	w.run("fork", "parrot/a", "parrot/b").exits(1, "agent parrot/b exists")
+	w.run("fork", "parrot/a", "parrot/c", "--at", "9999").exits(1, "there is no event 9999")
+	w.run("fork", "parrot/none", "parrot/c").exits(1, "does not exist")
+	w.run("fork", "parrot/a", "nobody/c").exits(1, "no agent kind is named")
+	w.run("fork", "parrot/a", "other/parrot/c").exits(1, "another tenant")
+	w.run("fork", "parrot/a", "c").exits(1, "kind/key")
+	w.run("use-tools", "parrot/a").exits(0, "nothing changed: the agent is no fork")
+	w.run("diff", "parrot/a", "parrot/none").exits(1, "does not exist")
+	w.run("diff", "parrot/a", "parrot/b").exits(0, "have no event in common")
+	w.run("forks", "parrot/a").exits(0, "no fork was made of parrot/a")
+	w.run("show", "parrot/c").exits(1, "does not exist")
+	if after := w.run("events", "parrot/a").exits(0).out; !strings.HasPrefix(after, before) || strings.Contains(after, "fork.requested") {
+		t.Errorf("a fork that was refused is on record: %s", after)
+	}
+	// Inside of a step the owner of the fork refuses it; that is on record.
+	w.run("fork", "parrot/a", "parrot/d", "--at", "4").exits(1, "recorded in one step")
+	w.run("show", "parrot/d").exits(1, "does not exist")
+	w.run("delete", "parrot/a", "--yes").exits(0)
+}

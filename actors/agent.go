@@ -26,6 +26,7 @@ type agent struct {
 	// def is the definition of the turn at hand, or of the last one; next is that of a turn
 	// that begins.
 	def, next *definition
+	changed   changed
 
 	letters *deadLetters
 	self    *actor.PID
@@ -202,7 +203,7 @@ func (a *agent) activate(sender *actor.PID) {
 // env returns what a decision depends on. Between two turns the definition is the newest; a turn
 // keeps the one that it began with.
 func (a *agent) env() turn.Env {
-	a.next = a.kind.now.Load()
+	a.next = a.defined()
 	if a.state.Turn == nil {
 		a.def = a.next
 	}

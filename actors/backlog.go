@@ -111,6 +111,10 @@ func commandSize(c messages.Command) int {
 		return len(c.Patch)
 	case messages.Task:
 		return contentSize(c.Content)
+	case messages.Fork:
+		return changesSize(c.Set)
+	case messages.BeginFork:
+		return changesSize(c.Set)
 	case messages.Report:
 		size := len(c.Output) + len(c.Message)
 		for _, w := range c.Waiting {

@@ -24,7 +24,7 @@ import (
 // fork has a fork of the agent requested, unless an agent of that name exists.
 func (a *agent) fork(d *Deliver, c messages.Fork, sender *actor.PID) {
 	if _, again := a.state.Processed(c.ID); !again {
-		if err := a.rt.free(a.ctx, c.Fork); err != nil {
+		if err := a.rt.free(a.ctx, c.Fork, a.state.Forks.Set().Override(c.Set)); err != nil {
 			a.refuse(d, sender, err)
 			return
 		}
@@ -33,17 +33,20 @@ func (a *agent) fork(d *Deliver, c messages.Fork, sender *actor.PID) {
 }
 
 // free refuses a name for a fork that is no agent's of a kind that is defined here, or that an agent
-// has or had. The fork's owner checks that again.
-func (rt *Runtime) free(ctx context.Context, fork string) error {
+// has or had, and changes that the kind cannot have. The fork's owner checks that again.
+func (rt *Runtime) free(ctx context.Context, fork string, set messages.ForkChanges) error {
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
 	id, err := messages.ParseAgentID(fork)
 	if err == nil {
 		err = rt.Serves(id.Kind)
 	}
+	if err == nil {
+		_, err = rt.kinds[id.Kind].with(ctx, set)
+	}
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, waitLimit)
-	defer cancel()
 	switch tail, err := rt.store.Head(ctx, id); {
 	case err != nil:
 		return messages.Refuse(messages.Unavailable, "whether agent %s exists cannot be read now: %v; try again with the same id", id, err)
@@ -60,6 +63,11 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 		return
 	}
 	before := a.replayed
+	def, err := a.kind.with(a.ctx, c.Set)
+	if err != nil {
+		a.refuse(d, sender, err)
+		return
+	}
 	l, in, err := a.rt.loadPrefix(a.ctx, a.epoch, c)
 	if err != nil {
 		a.refuse(d, sender, err)
@@ -69,13 +77,14 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 	a.replayed = replayed{state: l.state, tail: eventlog.Position{Seq: before.tail.Seq, Last: c.At, Time: l.tail.Time}}
 	a.unsaved.events, a.size = int(c.At), 0
 	env := a.env()
-	env.Forked = in
+	env.Definition, env.Next, env.Forked = def.turn, &def.turn, in
 	events, err := a.decide(env, c)
 	if err != nil {
 		a.replayed = before
 		a.refuse(d, sender, err)
 		return
 	}
+	a.def = def
 	a.commit(d.cause(), events, sender)
 }
 

@@ -49,6 +49,58 @@ func wholeLog(t *testing.T, store eventlog.Store, a messages.AgentID) string {
 	return strings.Join(texts, ", ")
 }
 
+// A fork has another model, instructions and tools than its kind if it is made so, also in its next
+// activation and in a fork of its own.
+func TestForkWithChanges(t *testing.T) { // A81
+	heard := func(r providers.Request) scripted.Step {
+		names := ""
+		for _, tool := range r.Tools {
+			names += " " + tool.Name
+		}
+		return scripted.Say(r.Model + ": " + r.Instructions + ":" + names)
+	}
+	cfg := config(scripted.Func(heard), toolOf("look", tool.ReadOnly, nil), toolOf("pay", tool.Pause, nil))
+	cfg.Providers["other"] = scripted.Func(heard)
+	s := actorstest.New(t, nil)
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	for name, set := range map[string]messages.ForkChanges{
+		"no provider is named": {Model: "none/m"},
+		"has no tool":          {Tools: []string{"look", "fly"}},
+	} {
+		answer := node.Do(ada, messages.Fork{ID: name, Fork: zoe.Full(), Set: set})
+		if wantCode(t, answer, messages.BadInput); answer.Err != nil && !strings.Contains(answer.Err.Message, "the fork cannot be made with these changes") {
+			t.Errorf("%s: got %v", name, answer.Err)
+		}
+	}
+	brief, model := "Be long.", "other/n"
+	node.Must(ada, messages.Fork{ID: "f1", Fork: zoe.Full(), Set: messages.ForkChanges{Model: model, Instructions: &brief, Tools: []string{"look"}}})
+	s.Until(ada, "fork.settled")
+	node.Must(zoe, say("u2", "two"))
+	s.Until(zoe, "turn.completed")
+	yan := actorstest.Agent("test", "yan")
+	node.Must(zoe, messages.Fork{ID: "f2", Fork: yan.Full(), Set: messages.ForkChanges{Tools: []string{"pay"}}})
+	s.Until(zoe, "fork.settled")
+	node.Stop()
+	node = s.Start(cfg)
+	for _, a := range []messages.AgentID{ada, zoe, yan} {
+		node.Must(a, say("u3", "three"))
+	}
+	for a, want := range map[messages.AgentID]string{
+		ada: "m: Be brief.: look pay", zoe: "n: Be long.: look", yan: "n: Be long.: pay",
+	} {
+		n := 1
+		if a != yan {
+			n = 2
+		}
+		done := actorstest.Of[messages.TurnCompleted](s.Until(a, "turn.completed", n))
+		if got := done[len(done)-1].Output; got != want {
+			t.Errorf("%s: got %q, want %q", a, got, want)
+		}
+	}
+}
+
 // Both go on after a fork, and neither sees what the other did later. Nothing of the prefix is stored
 // for the fork, and a clear takes it back to that.
 func TestForkOfARestingAgent(t *testing.T) { // A81

@@ -170,6 +170,8 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		}
 		k := &kind{sources: d.Sources, logger: r.logger, prepare: func(ctx context.Context, sources []tool.Source) (*definition, error) {
 			return prepare(ctx, cfg, d.gathered(sources, r.logger))
+		}, change: func(ctx context.Context, base Definition, c messages.ForkChanges) (*definition, error) {
+			return prepareChanged(ctx, cfg, base, c)
 		}}
 		if err := k.begin(ctx); err != nil {
 			return nil, err

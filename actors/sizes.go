@@ -94,6 +94,18 @@ func contentSize(c messages.Content) int {
 	return size
 }
 
+// changesSize counts the texts of a fork's changes.
+func changesSize(c messages.ForkChanges) int {
+	size := len(c.Model)
+	if c.Instructions != nil {
+		size += len(*c.Instructions)
+	}
+	for _, name := range c.Tools {
+		size += len(name) + 8
+	}
+	return size
+}
+
 // frameRest is what a frame holds beside an input's content: its own fields and
 // those of the other events.
 const frameRest = 4 << 10

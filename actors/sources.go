@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -21,6 +22,8 @@ type kind struct {
 	logger  *slog.Logger
 	renewal sync.Mutex // held while a definition is prepared
 	prepare func(context.Context, []tool.Source) (*definition, error)
+	// change prepares a definition with the changes of a fork.
+	change func(context.Context, Definition, messages.ForkChanges) (*definition, error)
 }
 
 // fixed returns a kind whose definition never changes.

@@ -16,8 +16,41 @@ type Fork struct {
 	// Fork is the full address of the new agent. It has the tenant of its parent, and no events.
 	Fork string `json:"fork"`
 	// At is the newest event that both have. 0: the newest of the parent.
-	At     EventNumber `json:"at,omitempty"`
+	At EventNumber `json:"at,omitempty"`
+	// Set is what the fork has in place of its kind's definition, and of what its parent has as a
+	// fork itself.
+	Set    ForkChanges `json:"set,omitzero"`
 	Reason string      `json:"reason,omitempty"`
+}
+
+// ForkChanges are what a fork has in place of the definition of its kind. The zero value changes
+// nothing.
+type ForkChanges struct {
+	// Model is provider/model. Empty: the definition's.
+	Model string `json:"model,omitempty"`
+	// Instructions come before the history. Nil: the definition's.
+	Instructions *string `json:"instructions,omitempty"`
+	// Tools are the names of the only tools that the fork has. Empty: all of the definition.
+	Tools []string `json:"tools,omitempty"`
+}
+
+// IsZero reports whether nothing is changed.
+func (c ForkChanges) IsZero() bool {
+	return c.Model == "" && c.Instructions == nil && len(c.Tools) == 0
+}
+
+// Override returns the changes with those of other in their place, where it has some.
+func (c ForkChanges) Override(other ForkChanges) ForkChanges {
+	if other.Model != "" {
+		c.Model = other.Model
+	}
+	if other.Instructions != nil {
+		c.Instructions = other.Instructions
+	}
+	if len(other.Tools) > 0 {
+		c.Tools = other.Tools
+	}
+	return c
 }
 
 // CommandType returns "fork".
@@ -36,6 +69,7 @@ type BeginFork struct {
 	// Parent is the full address of the parent, At the newest event that both have.
 	Parent string      `json:"parent"`
 	At     EventNumber `json:"at"`
+	Set    ForkChanges `json:"set,omitzero"`
 	Reason string      `json:"reason,omitempty"`
 }
 
@@ -86,8 +120,9 @@ type ForkRequested struct {
 	Fork string      `json:"fork"` // its full address
 	At   EventNumber `json:"at"`   // the newest event that both have
 	// Begin is the id of the BeginFork.
-	Begin  string `json:"begin"`
-	Reason string `json:"reason,omitempty"`
+	Begin  string      `json:"begin"`
+	Set    ForkChanges `json:"set,omitzero"`
+	Reason string      `json:"reason,omitempty"`
 }
 
 // EventType returns "fork.requested".
@@ -116,8 +151,10 @@ type AgentForked struct {
 	// Digest is that of the parent's frame that holds event At.
 	Digest Digest `json:"digest"`
 	// Turn is the parent's turn that was running or paused at At. Empty: none was.
-	Turn   TurnID `json:"turn,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Turn TurnID `json:"turn,omitempty"`
+	// Set is what the fork has in place of its kind's definition.
+	Set    ForkChanges `json:"set,omitzero"`
+	Reason string      `json:"reason,omitempty"`
 }
 
 // EventType returns "agent.forked".

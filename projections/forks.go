@@ -15,6 +15,8 @@ type Origin struct {
 	// Tools reports whether the fork runs its tools. If not, calls have recorded results, or wait
 	// for a person.
 	Tools bool `json:"tools"`
+	// Set is what it has in place of its kind's definition.
+	Set messages.ForkChanges `json:"set,omitzero"`
 }
 
 // The statuses of a Fork.
@@ -30,6 +32,7 @@ type Fork struct {
 	Agent  messages.AgentID     `json:"agent"`
 	At     messages.EventNumber `json:"at"`
 	Status string               `json:"status"` // one of the words above
+	Set    messages.ForkChanges `json:"set,omitzero"`
 	Reason string               `json:"reason,omitempty"`
 	// Requested is when it was asked for, and Person who did; nil: no person is named.
 	Requested time.Time        `json:"requested,omitzero"`
@@ -54,15 +57,17 @@ func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ForkRequested:
 		agent, _ := messages.ParseAgentID(ev.Fork) // zero where the log holds another address
-		f.List = append(f.List, Fork{N: n, Agent: agent, At: ev.At, Status: ForkPending, Reason: ev.Reason, Requested: f.at, Person: f.by, Begin: ev.Begin})
+		f.List = append(f.List, Fork{N: n, Agent: agent, At: ev.At, Status: ForkPending, Set: ev.Set, Reason: ev.Reason, Requested: f.at, Person: f.by, Begin: ev.Begin})
 	case messages.ForkSettled:
 		f.settled(ev)
 	case messages.AgentForked:
 		parent, _ := messages.ParseAgentID(ev.Parent)
-		f.Origin, f.List = &Origin{Parent: parent, At: ev.At}, nil
+		f.Origin, f.List = &Origin{Parent: parent, At: ev.At, Set: ev.Set}, nil
 	case messages.ToolsEnabled:
 		if f.Origin != nil {
-			f.Origin = &Origin{Parent: f.Origin.Parent, At: f.Origin.At, Tools: true}
+			enabled := *f.Origin
+			enabled.Tools = true
+			f.Origin = &enabled
 		}
 	default:
 		if messages.Is(ev.EventType(), messages.EndsAgent) {
@@ -88,6 +93,14 @@ func (f *Forks) Dry() bool { return f.Origin != nil && !f.Origin.Tools }
 // Of returns the fork with this address; nil if there is none.
 func (f *Forks) Of(agent messages.AgentID) *Fork {
 	return firstOf(f.List, func(x *Fork) bool { return x.Agent == agent })
+}
+
+// Set returns what the agent has in place of its kind's definition.
+func (f *Forks) Set() messages.ForkChanges {
+	if f.Origin == nil {
+		return messages.ForkChanges{}
+	}
+	return f.Origin.Set
 }
 
 // Lines returns the forks. The list is the caller's.

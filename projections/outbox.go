@@ -35,6 +35,7 @@ type OutboxMessage struct {
 	Input string
 	// At is the newest event that a fork has of this agent.
 	At       messages.EventNumber
+	Set      messages.ForkChanges   // what a fork has in place of its kind's definition
 	Reason   string                 // why a child is cancelled, or a fork made
 	Decision *messages.ChildDecided // what is forwarded; nil for other kinds
 }
@@ -85,7 +86,7 @@ func (o *Outbox) apply(e *event, t *TurnState) {
 	case messages.ChildStopped: // and what is below it has ended, too
 		o.drop(func(m *OutboxMessage) bool { return m.about(ev.Turn, ev.Call) })
 	case messages.ForkRequested:
-		o.add(OutboxMessage{Kind: BeginFork, ID: ev.Begin, To: ev.Fork, N: n, At: ev.At, Reason: ev.Reason})
+		o.add(OutboxMessage{Kind: BeginFork, ID: ev.Begin, To: ev.Fork, N: n, At: ev.At, Set: ev.Set, Reason: ev.Reason})
 	case messages.ForkSettled:
 		o.drop(func(m *OutboxMessage) bool { return m.Kind == BeginFork && m.ID == ev.Begin })
 	case messages.AgentForked: // what was to be sent, the parent sends

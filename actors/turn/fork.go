@@ -36,7 +36,7 @@ func (d *decision) fork(c messages.Fork) error {
 		return messages.Refuse(messages.Conflict, "agent %s was forked as %s before: choose another name", d.env.Agent, fork)
 	}
 	begin := messages.Derived("fork:", d.env.Agent.Full(), c.ID)
-	d.emit(messages.ForkRequested{Fork: fork.Full(), At: at, Begin: begin, Reason: c.Reason})
+	d.emit(messages.ForkRequested{Fork: fork.Full(), At: at, Begin: begin, Set: d.s.Forks.Set().Override(c.Set), Reason: c.Reason})
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (d *decision) beginFork(c messages.BeginFork) error {
 	case t != nil && c.At < in.Last: // half of a step of the turn has no meaning
 		return messages.Refuse(messages.Conflict, "event %d of agent %s was recorded in one step with events %d to %d of turn %s: fork it at %d, or before event %d", c.At, c.Parent, in.First, in.Last, t.ID, in.Last, in.First)
 	}
-	ev := messages.AgentForked{Agent: d.env.Agent.Full(), Parent: c.Parent, At: c.At, Digest: in.Digest, Reason: c.Reason}
+	ev := messages.AgentForked{Agent: d.env.Agent.Full(), Parent: c.Parent, At: c.At, Digest: in.Digest, Set: c.Set, Reason: c.Reason}
 	if t != nil {
 		ev.Turn = t.ID
 	}

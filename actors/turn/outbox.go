@@ -74,7 +74,7 @@ func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 	case projections.ForwardDecision:
 		msg.Command = decisionOf(self, m.Decision)
 	case projections.BeginFork:
-		msg.Command = messages.BeginFork{ID: m.ID, Parent: self.Full(), At: m.At, Reason: m.Reason}
+		msg.Command = messages.BeginFork{ID: m.ID, Parent: self.Full(), At: m.At, Set: m.Set, Reason: m.Reason}
 	case projections.ReportToParent:
 		msg.Command, msg.Resend = s.report(self, s.Outbox.Task(m.Input), m.N), false
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,7 @@ type forkFlags struct {
 	changeFlags
 	at    uint64
 	tools bool
+	set   []string
 }
 
 func (a *app) fork() *cobra.Command {
@@ -26,8 +29,8 @@ func (a *app) fork() *cobra.Command {
 neither sees what the other does later. The events up to that one are shared, not
 copied: the parent cannot be deleted while the fork exists, except with --cascade.
 
-NEW is an address that no agent has or had. It may be of another kind, and so have
-another model, other instructions and other tools.
+NEW is an address that no agent has or had. It may be of another kind. With --set it has
+another model, other instructions or fewer tools than its kind.
 
 Inputs that wait in the parent, its timers and its messages to other agents stay with
 it. A fork inside of a turn is paused until it is resumed; what ran in the parent then
@@ -37,11 +40,13 @@ The tools of a fork are dry: a call has the result that the parent has on record
 the same call, or the same tool and arguments. If there is none it waits for a person
 (decide). use-tools lets it run its tools.`,
 		Example: `  reprise fork support/t1 support/what-if --at 42
+  reprise fork support/t1 support/brief --at 42 --set model=openai/gpt-5.5 --set instructions=@brief.md
   reprise fork support/t1 support-next/t1 --at 42 --reason "the new instructions"`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runFork(cmd.Context(), args, f) },
 	}
 	f.flags(cmd)
 	cmd.Flags().Uint64Var(&f.at, "at", 0, "the newest event that both have (default: the newest of AGENT)")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`, may be given again: model=PROVIDER/MODEL, instructions=TEXT or @FILE, tools=NAME,NAME")
 	cmd.Flags().BoolVar(&f.tools, "use-tools", false, "let the fork run its tools from the beginning")
 	return a.connects(cmd, defaultTimeout)
 }
@@ -55,12 +60,16 @@ func (a *app) runFork(ctx context.Context, args []string, f forkFlags) error {
 	if err != nil {
 		return err
 	}
+	set, err := forkChanges(f.set)
+	if err != nil {
+		return err
+	}
 	cl, ctx, closes, err := a.client(ctx)
 	if err != nil {
 		return err
 	}
 	defer closes()
-	answer, err := cl.Do(ctx, parent, messages.Fork{ID: f.id, Fork: fork.Full(), At: messages.EventNumber(f.at), Reason: f.reason})
+	answer, err := cl.Do(ctx, parent, messages.Fork{ID: f.id, Fork: fork.Full(), At: messages.EventNumber(f.at), Set: set, Reason: f.reason})
 	if err != nil {
 		return err
 	}
@@ -81,6 +90,49 @@ func (a *app) runFork(ctx context.Context, args []string, f forkFlags) error {
 	}
 	a.printf("%s: forked from %s at event %d\n", fork, parent, at)
 	return nil
+}
+
+// forkChanges reads the values of --set.
+func forkChanges(set []string) (c messages.ForkChanges, err error) {
+	for _, s := range set {
+		name, value, _ := strings.Cut(s, "=")
+		if value == "" {
+			return c, usage("--set %q: write NAME=VALUE, such as model=openai/gpt-5.5", s)
+		}
+		switch name {
+		case "model":
+			c.Model = value
+		case "tools":
+			c.Tools = strings.Split(value, ",")
+		case "instructions":
+			if file, ok := strings.CutPrefix(value, "@"); ok {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					return c, usage("--set instructions: %v", err)
+				}
+				value = string(text)
+			}
+			c.Instructions = &value
+		default:
+			return c, usage("--set %q: a fork can have another model, instructions or tools", s)
+		}
+	}
+	return c, nil
+}
+
+// changesText returns what a fork has in place of its kind's definition.
+func changesText(c messages.ForkChanges) string {
+	var parts []string
+	if c.Model != "" {
+		parts = append(parts, "model "+c.Model)
+	}
+	if c.Instructions != nil {
+		parts = append(parts, fmt.Sprintf("instructions %q", *c.Instructions))
+	}
+	if len(c.Tools) > 0 {
+		parts = append(parts, "tools "+strings.Join(c.Tools, ", "))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // forkMade is what fork says in JSON.

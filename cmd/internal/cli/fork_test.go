@@ -52,6 +52,11 @@ func TestFork(t *testing.T) { // A81
 		t.Errorf("a cleared fork has more than its baseline: %s", history)
 	}
 
+	w.run("fork", "assistant/a", "assistant/x", "--set", "tools=clock", "--set", "instructions=Be brief.").exits(0)
+	w.run("show", "assistant/x").exits(0, `with instructions "Be brief.", tools clock`)
+	w.run("ask", "assistant/x", "What is 6 times 7?").exits(0, "clock")
+	w.run("delete", "assistant/x", "--yes").exits(0)
+
 	w.run("delete", "assistant/a", "--yes").exits(1, "has forks that begin with its events, such as assistant/b", "--cascade")
 	w.run("fork", "assistant/b", "assistant/c").exits(0)
 	w.run("delete", "assistant/a", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
@@ -75,6 +80,11 @@ func TestForkRefused(t *testing.T) {
 	w.run("fork", "parrot/a", "nobody/c").exits(1, "no agent kind is named")
 	w.run("fork", "parrot/a", "other/parrot/c").exits(1, "another tenant")
 	w.run("fork", "parrot/a", "c").exits(1, "kind/key")
+	w.run("fork", "parrot/a", "parrot/c", "--set", "tools=fly").exits(1, "kind parrot has no tool", "fly", "it has echo")
+	w.run("fork", "parrot/a", "parrot/c", "--set", "model=none/x").exits(1, "none")
+	w.run("fork", "parrot/a", "parrot/c", "--set", "model").exits(2, "NAME=VALUE")
+	w.run("fork", "parrot/a", "parrot/c", "--set", "mood=good").exits(2, "another model, instructions or tools")
+	w.run("fork", "parrot/a", "parrot/c", "--set", "instructions=@none").exits(2, "no such file")
 	w.run("use-tools", "parrot/a").exits(0, "nothing changed: the agent is no fork")
 	w.run("diff", "parrot/a", "parrot/none").exits(1, "does not exist")
 	w.run("diff", "parrot/a", "parrot/b").exits(0, "have no event in common")

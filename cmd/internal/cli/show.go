@@ -75,6 +75,9 @@ func (a *app) status(s projections.AgentStatus) {
 			dry = fmt.Sprintf("; its tools are dry: %s use-tools %s", a.started, agent)
 		}
 		row("fork of", "%s at event %d%s", s.Fork.Parent, s.Fork.At, dry)
+		if with := changesText(s.Fork.Set); with != "" {
+			row("", "with %s", with)
+		}
 	}
 	if s.Forks > 0 {
 		row("forks", "%d: see `%s forks %s`", s.Forks, a.started, agent)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
@@ -238,6 +239,43 @@ func TestForkInsideATurn(t *testing.T) { // A81
 	}
 	if got := s.Types(zoe); slices.Contains(got, "input.accepted") || len(f.calls) != 2 {
 		t.Errorf("the fork did the parent's work: events %v, calls %q", got, f.calls)
+	}
+}
+
+// A fork ends the turn of an input that its parent was sent, and answers no one who waits at the
+// parent for that.
+func TestForkAnswersNoOneOfItsParent(t *testing.T) { // A81
+	f := &tooled{gate: scripted.NewGate()}
+	s := actorstest.New(t, nil)
+	cfg := f.config()
+	node := s.Start(cfg)
+	in := say("u1", `{"n":1}`)
+	in.Reply = "answers.ann"
+	node.Must(ada, in)
+	s.Until(ada, "tool.started")
+	later := say("u2", `{"n":2}`)
+	later.Reply, later.Schedule = "answers.ann", messages.Schedule{In: messages.Span(time.Hour)}
+	node.Must(ada, later)
+	forked(t, s, node, zoe, 0)
+	f.gate.Release()
+	s.Until(ada, "turn.completed")
+	node.Stop() // the next owner reads all of it from the log
+
+	observer := newObserver()
+	cfg.Observer = observer
+	cfg.SnapshotEvery = -1
+	node = s.Start(cfg)
+	node.Activate(zoe)
+	node.Must(zoe, messages.Resume{ID: "r1"})
+	node.Must(zoe, messages.Decide{ID: "d1", Call: "c1", Outcome: messages.OutcomeCompleted, Result: "paid"})
+	s.Until(zoe, "turn.completed")
+	node.Stop()
+	observer.mu.Lock()
+	defer observer.mu.Unlock()
+	for _, r := range observer.replies {
+		if r.Agent == zoe {
+			t.Errorf("the fork owes %s to %s", r.Event.EventType(), r.Subject)
+		}
 	}
 }
 

@@ -53,12 +53,17 @@ func wholeLog(t *testing.T, store eventlog.Store, a messages.AgentID) string {
 // A fork has another model, instructions and tools than its kind if it is made so, also in its next
 // activation and in a fork of its own.
 func TestForkWithChanges(t *testing.T) { // A81
+	gate := scripted.NewGate()
 	heard := func(r providers.Request) scripted.Step {
 		names := ""
 		for _, tool := range r.Tools {
 			names += " " + tool.Name
 		}
-		return scripted.Say(r.Model + ": " + r.Instructions + ":" + names)
+		answer := scripted.Say(r.Model + ": " + r.Instructions + ":" + names)
+		if r.Items[len(r.Items)-1].Content.Text() == "wait" {
+			return scripted.Held(gate, answer)
+		}
+		return answer
 	}
 	cfg := config(scripted.Func(heard), toolOf("look", tool.ReadOnly, nil), toolOf("pay", tool.Pause, nil))
 	cfg.Providers["other"] = scripted.Func(heard)
@@ -83,11 +88,15 @@ func TestForkWithChanges(t *testing.T) { // A81
 	yan := actorstest.Agent("test", "yan")
 	node.Must(zoe, messages.Fork{ID: "f2", Fork: yan.Full(), Set: messages.ForkChanges{Tools: []string{"pay"}}})
 	s.Until(zoe, "fork.settled")
-	node.Stop()
+	node.Must(zoe, say("u3", "wait"))
+	<-gate.Reached()
+	node.Crash()
+	gate.Release()
 	node = s.Start(cfg)
-	for _, a := range []messages.AgentID{ada, zoe, yan} {
+	for _, a := range []messages.AgentID{ada, yan} {
 		node.Must(a, say("u3", "three"))
 	}
+	node.Activate(zoe) // in the middle of a turn
 	for a, want := range map[messages.AgentID]string{
 		ada: "m: Be brief.: look pay", zoe: "n: Be long.: look", yan: "n: Be long.: pay",
 	} {

@@ -150,8 +150,8 @@ func (w *world) each(n int, do func(i int)) {
 
 // Views of an agent: those that are asked as of each frame, and all at the end.
 var (
-	viewsAsOf = []string{"show", "history", "state", "turns", "usage", "approvals", "children", "timers", "forks"}
-	viewsLast = []string{"show", "history", "state", "turns", "usage", "approvals", "children", "timers", "forks", "effects", "events", "replay", "timeline", "inventory"}
+	viewsAsOf = []string{"show", "history", "state", "turns", "usage", "approvals", "children", "timers"}
+	viewsLast = []string{"show", "history", "state", "turns", "usage", "approvals", "children", "timers", "effects", "events", "replay", "timeline", "inventory"}
 )
 
 // viewsOf renders the views of an agent: the lines that change from one event to

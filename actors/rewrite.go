@@ -88,7 +88,7 @@ type run[T any] struct {
 
 // newRewrite returns what differs between two requests. Its error is that of JSON.
 func newRewrite(before, after sent) (w rewrite, err error) {
-	w.Model, w.ToolChoice = changed(before.Model, after.Model), changed(before.ToolChoice, after.ToolChoice)
+	w.Model, w.ToolChoice = ifChanged(before.Model, after.Model), ifChanged(before.ToolChoice, after.ToolChoice)
 	if before.Instructions != after.Instructions {
 		w.Instructions = newEdit(before.Instructions, after.Instructions)
 	}
@@ -106,8 +106,8 @@ func newRewrite(before, after sent) (w rewrite, err error) {
 	return w, err
 }
 
-// changed returns the new text; nil if it is the old one.
-func changed(old, now string) *string {
+// ifChanged returns the new text; nil if it is the old one.
+func ifChanged(old, now string) *string {
 	if old == now {
 		return nil
 	}

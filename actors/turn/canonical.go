@@ -3,7 +3,9 @@ package turn
 import "github.com/reprise-dev/reprise/projections"
 
 // SameArguments reports whether two texts are the same JSON value.
-func SameArguments(a, b string) bool { return a == b || canonical(a) == canonical(b) }
+func SameArguments(a, b string) bool {
+	return a == b || projections.CanonicalJSON(a) == projections.CanonicalJSON(b)
+}
 
 // same reports whether two texts are the same JSON value. Each text is parsed once in a decision:
 // an answer may hold many calls.

@@ -17,6 +17,7 @@ import (
 type definition struct {
 	Definition
 	turn   turn.Definition
+	stored []byte           // as it is stored under its hash
 	models map[string]model // by provider/model
 	tools  map[string]tool.Tool
 	specs  []providers.ToolSpec
@@ -52,7 +53,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
 	}
-	def := &definition{Definition: d, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
+	def := &definition{Definition: d, stored: encoded, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
 	maxOutput := make(map[string]int)
 	for _, m := range append(d.models(), d.Compact.Model) {
 		if m == "" {

@@ -24,6 +24,10 @@ func (s *State) Activate(ev messages.AgentActivated) []messages.Event {
 	return []messages.Event{ev}
 }
 
+// Restart drops what no event records, as the loss of the process does: no effect of the state is
+// under way any more.
+func (s *State) Restart() { s.asking, s.lost = "", nil }
+
 // evolve folds the next event.
 func (s *State) evolve(ev messages.Event) {
 	s.Last++

@@ -1,0 +1,139 @@
+package verify
+
+import (
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// decide decides the frame again and folds it.
+func (s *stream) decide() *Difference {
+	f := s.frame
+	switch {
+	case s.state.Last == 0 && f.First > 1: // a tombstone: what was before it is gone
+		s.take(f.Events, pasts)
+		return nil
+	case f.Cause.Type == messages.CauseTakeover:
+		return s.record(s.takeover())
+	case f.Cause.Type != messages.CauseEffect:
+		return s.command()
+	}
+	return s.record(s.outcomes())
+}
+
+// take folds the rest of the frame as it is recorded.
+func (s *stream) take(rest []messages.Event, what string) {
+	s.note(what, 1)
+	part := *s.frame
+	part.First, part.Events = s.next, rest
+	s.state.Apply(&part)
+	s.next = part.Last() + 1
+}
+
+// record notes a frame that is equal as the owner has noted it.
+func (s *stream) record(d *Difference) *Difference {
+	if d == nil {
+		s.state.Record(s.frame)
+	}
+	return d
+}
+
+// takeover decides what an owner does first: everything that no event records is lost to it.
+func (s *stream) takeover() *Difference {
+	s.state.Restart()
+	rest := s.frame.Events
+	if ev, ok := rest[0].(messages.AgentActivated); ok {
+		s.state.Activate(ev)
+		rest, s.next = rest[1:], s.next+1
+	}
+	_, d := s.whole(turn.Recover{}, rest)
+	return d
+}
+
+// command decides the frame's command again.
+func (s *stream) command() *Difference {
+	c, what := s.commandOf(s.frame)
+	if c == nil {
+		s.take(s.frame.Events, what)
+		return nil
+	}
+	_, d := s.whole(c, s.frame.Events)
+	return s.record(d)
+}
+
+// outcomes decides the frame's outcomes again, one after the other.
+func (s *stream) outcomes() *Difference {
+	for rest := s.frame.Events; len(rest) > 0; {
+		o, d := s.outcomeOf(rest)
+		if d != nil {
+			return d
+		}
+		n, d := s.part(o, rest, s.span(rest))
+		if d != nil {
+			return d
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// whole decides what gives all of rest.
+func (s *stream) whole(what any, rest []messages.Event) (n int, d *Difference) {
+	n, d = s.part(what, rest, rest)
+	if d == nil && n < len(rest) {
+		d = s.differs(what, rest[n], nil)
+	}
+	return n, d
+}
+
+// part decides what gives the first events of rest, and returns how many those are. The events of
+// span hold what else the decision depended on.
+func (s *stream) part(what any, rest, span []messages.Event) (n int, d *Difference) {
+	events, err := s.state.Decide(s.env(span), what)
+	if err != nil {
+		d = s.differs(what, first(rest), nil)
+		d.Refused = messages.AsError(err).Message
+		return 0, d
+	}
+	for i, now := range events {
+		if i == len(rest) {
+			return i, s.differs(what, nil, now)
+		}
+		if d := s.same(what, rest[i], now); d != nil {
+			return i, d
+		}
+		s.next++
+	}
+	if len(events) == 0 && len(rest) > 0 {
+		return 0, s.differs(what, rest[0], nil)
+	}
+	return len(events), nil
+}
+
+func first(list []messages.Event) messages.Event {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
+// env returns what the decision depends on. The definition has the name that the record gives it:
+// what it holds is compared by what it does.
+func (s *stream) env(span []messages.Event) turn.Env {
+	def := s.current.Turn
+	if !def.Unknown() {
+		def.Digest = s.state.Life.Definition
+	}
+	e := turn.Env{Agent: s.agent, Now: s.now(span), Leaving: s.leaving}
+	for _, ev := range span {
+		switch ev := ev.(type) {
+		case messages.AgentConfigured:
+			def.Digest = ev.Definition
+		case messages.ChildDecided:
+			e.Person = ev.Person
+		case messages.AgentDeleted:
+			e.Upto = &ev.Upto
+		}
+	}
+	e.Definition, e.Next = def, &def
+	return e
+}

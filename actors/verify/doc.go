@@ -1,0 +1,14 @@
+// Package verify decides recorded streams again: it gives the turn machine of this version, with
+// the definition of today, the commands, model answers and tool results that an agent's log
+// records, and compares the events that come of them with the recorded ones.
+//
+// Nothing is run and nothing is written: no model is asked, no tool is called, no hook is.
+//
+// # Guarantees
+//
+//   - A stream is compared up to its first difference and no further: what follows from a
+//     difference is none of its own.
+//   - What cannot be decided again from the log alone is counted in [Result.Unchecked] and is
+//     never taken for equal in silence.
+//   - A damaged stream gives a [Result], never a panic.
+package verify

@@ -1,0 +1,167 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Current is the definition that streams are compared with.
+type Current struct {
+	// Turn is the part that decisions depend on.
+	Turn turn.Definition
+	// Stored is the whole, as it is stored under its digest. Nil: what another definition has in
+	// its place is not known.
+	Stored json.RawMessage
+	// Recorded returns a definition as it was stored, by its digest. Nil: none is there.
+	Recorded func(digest string) (json.RawMessage, error)
+}
+
+// Outcome is how a stream compares.
+type Outcome string
+
+// The outcomes.
+const (
+	Equal      Outcome = "equal"
+	Differs    Outcome = "differs"
+	Unreadable Outcome = "unreadable" // the stream cannot be read, or its kind is not defined here
+)
+
+// Result is what came of comparing one stream.
+type Result struct {
+	Agent  messages.AgentID `json:"agent"`
+	Result Outcome          `json:"result"`
+	// Events is the number of the newest event that was compared and is equal.
+	Events messages.EventNumber `json:"events"`
+	// Difference is the first one. Nil: there is none.
+	Difference *Difference `json:"difference,omitempty"`
+	// Why is why the stream is unreadable. Empty: it is not.
+	Why string `json:"why,omitempty"`
+	// Changes are where the definitions that the stream was recorded with differ from that of
+	// today, also if the stream is equal.
+	Changes []Change `json:"changes,omitempty"`
+	// Unchecked is what was taken from the record as it is.
+	Unchecked []Unchecked `json:"unchecked,omitempty"`
+}
+
+// Difference is an event that comes out differently.
+type Difference struct {
+	N messages.EventNumber `json:"n"`
+	// Type is that of the recorded event; empty if there is none.
+	Type string `json:"type,omitempty"`
+	// Cause is what was decided upon.
+	Cause string `json:"cause"`
+	// Recorded and Now are the events as JSON. Nil: there is none on that side.
+	Recorded json.RawMessage `json:"recorded,omitempty"`
+	Now      json.RawMessage `json:"now,omitempty"`
+	// NowType is the type of the event of today; empty if there is none.
+	NowType string `json:"now_type,omitempty"`
+	// Fields are those that differ, if both events have the same type.
+	Fields []Field `json:"fields,omitempty"`
+	// Refused is why the command is refused today. Empty: it is not.
+	Refused string `json:"refused,omitempty"`
+	// Why is what the difference comes of, as far as it is known.
+	Why string `json:"why,omitempty"`
+}
+
+// Field is a field of an event that differs, by its path of names and indexes. A value that is
+// not there is nil.
+type Field struct {
+	Path     string          `json:"path"`
+	Recorded json.RawMessage `json:"recorded,omitempty"`
+	Now      json.RawMessage `json:"now,omitempty"`
+}
+
+// Unchecked is something that was taken from the record, and how often.
+type Unchecked struct {
+	What  string `json:"what"`
+	Count int    `json:"count"`
+}
+
+// Stream compares the frames of an agent, oldest first and from its first event on. It may range
+// over them twice. It reads no more of them than it needs.
+func Stream(agent messages.AgentID, current Current, frames iter.Seq2[*messages.Frame, error]) Result {
+	s := &stream{agent: agent, current: current, frames: frames, known: definitions{current: current}}
+	r := s.compare()
+	r.Agent, r.Changes, r.Unchecked = agent, s.known.changes(), s.unchecked
+	return r
+}
+
+// stream is a comparison under way.
+type stream struct {
+	agent     messages.AgentID
+	current   Current
+	frames    iter.Seq2[*messages.Frame, error]
+	known     definitions
+	unchecked []Unchecked
+
+	// state is that of the events before next.
+	state turn.State
+	next  messages.EventNumber
+	frame *messages.Frame
+	// leaving reports that the frame was made by an owner that was about to give the agent away.
+	leaving bool
+}
+
+func (s *stream) compare() (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = Result{Result: Unreadable, Events: before(s.next), Why: fmt.Sprintf("event %d cannot be decided again: %v", s.next, p)}
+		}
+	}()
+	for f, err := range s.frames {
+		if err == nil && f.Encrypted() {
+			err = messages.Refuse(messages.Damaged, "the frame that begins with event %d is encrypted, and its key is not here", f.First)
+		}
+		if err != nil {
+			return Result{Result: Unreadable, Events: before(s.next), Why: err.Error()}
+		}
+		if d := s.again(f); d != nil {
+			return Result{Result: Differs, Events: before(d.N), Difference: d}
+		}
+	}
+	if s.next == 0 {
+		return Result{Result: Unreadable, Why: "the stream has no events"}
+	}
+	return Result{Result: Equal, Events: before(s.next)}
+}
+
+// before returns the number before n; 0 before the first.
+func before(n messages.EventNumber) messages.EventNumber { return max(n, 1) - 1 }
+
+// again decides a frame again and returns its first difference; nil if it is equal. An owner that
+// was about to give the agent away has left calls to the next one, which the log does not record:
+// where a call would begin that did not, that is tried.
+func (s *stream) again(f *messages.Frame) *Difference {
+	s.frame, s.next, s.leaving = f, f.First, false
+	d := s.decide()
+	if d == nil || !d.begins() {
+		return d
+	}
+	s.state, s.next, s.leaving = turn.State{}, f.First, true
+	for earlier, err := range s.frames {
+		if err != nil || earlier.First >= f.First {
+			break
+		}
+		s.state.Apply(earlier)
+	}
+	if s.decide() != nil {
+		return d
+	}
+	s.note(left, 1)
+	return nil
+}
+
+// note counts what is taken from the record.
+func (s *stream) note(what string, n int) {
+	for i := range s.unchecked {
+		if s.unchecked[i].What == what {
+			s.unchecked[i].Count += n
+			return
+		}
+	}
+	s.unchecked = append(s.unchecked, Unchecked{what, n})
+}

@@ -1,8 +1,10 @@
 package actors_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/verify"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -144,6 +147,7 @@ func (w *world) finish() {
 		w.drain()
 		w.compareWithLogs()
 		w.compareWithSnapshots()
+		w.compareWithDecisions()
 		<-time.After(2 * actors.DefaultLease)
 		w.checkDeleted()
 		for _, h := range w.running() {
@@ -189,6 +193,45 @@ func (w *world) compareWithSnapshots() {
 			w.lockAndFail("%s cannot be loaded: %v", a, err)
 		} else if where := differ(whole, quick); where != "" {
 			w.lockAndFail("%s differs when it is loaded from a snapshot\n%s", a, where)
+		}
+	}
+}
+
+// compareWithDecisions checks that the events of each agent come out the same when its log is
+// decided again.
+func (w *world) compareWithDecisions() {
+	for _, a := range w.agents {
+		current, err := w.newest().node.Runtime().Current(w.t.Context(), a.Kind)
+		if err != nil {
+			w.lockAndFail("%v", err)
+			continue
+		}
+		var frames []*messages.Frame
+		for _, e := range w.stage.Entries(a) {
+			f, err := messages.DecodeFrame(a, e.Bytes)
+			if err != nil {
+				w.lockAndFail("%s: %v", a, err)
+				return
+			}
+			frames = append(frames, f)
+		}
+		if len(frames) == 0 {
+			continue
+		}
+		if r := verify.Stream(a, current, framesOf(frames)); r.Result != verify.Equal {
+			text, _ := json.MarshalIndent(r, "", " ")
+			w.lockAndFail("%s is not decided again as it was: %s", a, text)
+		}
+	}
+}
+
+// framesOf yields frames.
+func framesOf(list []*messages.Frame) iter.Seq2[*messages.Frame, error] {
+	return func(yield func(*messages.Frame, error) bool) {
+		for _, f := range list {
+			if !yield(f, nil) {
+				return
+			}
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -152,17 +154,33 @@ func reason(f *messages.Frame, recorded string) string {
 // unaffordable begins the reason of a window that took the place of a summary.
 const unaffordable = "a limit does not allow a summary"
 
-func compactOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
+func compactOf(s *stream, _ *messages.Frame, ev messages.Event) messages.Command {
 	switch ev := ev.(type) {
 	case messages.CompactionRequested:
 		return messages.Compact{How: messages.CompactSummary, Keep: ev.Keep, Reason: ev.Reason}
 	case messages.HistoryCompacted:
 		if rest, ok := strings.CutPrefix(ev.Reason, unaffordable); ok {
-			return messages.Compact{How: messages.CompactSummary, Keep: ev.Kept, Reason: strings.TrimPrefix(rest, "; ")}
+			return messages.Compact{How: messages.CompactSummary, Keep: s.keep(ev.Upto), Reason: strings.TrimPrefix(rest, "; ")}
 		}
-		return messages.Compact{How: ev.How, Keep: ev.Kept, Reason: ev.Reason}
+		return messages.Compact{How: ev.How, Keep: s.keep(ev.Upto), Reason: ev.Reason}
 	}
 	return nil
+}
+
+// keep returns how many items a compact must keep that cuts the history there. 0: as many as the
+// definition has it keep, or no number does.
+func (s *stream) keep(upto messages.EventNumber) int {
+	def := s.current.Turn
+	cuts := func(keep int) bool { return s.state.History.Cut(keep, def.ShowAtMost).Upto == upto }
+	if cuts(cmp.Or(max(def.Compact.Keep, 0), turn.DefaultKeep)) {
+		return 0
+	}
+	for keep := s.state.History.Len(); keep > 0; keep-- {
+		if cuts(keep) {
+			return keep
+		}
+	}
+	return 0
 }
 
 // resumeOf returns a resume with the limits of all events of the frame.

@@ -103,10 +103,18 @@ func (s *stream) part(what any, rest, span []messages.Event) (n int, d *Differen
 		}
 		s.next++
 	}
-	if len(events) == 0 && len(rest) > 0 {
+	if len(events) == 0 && len(rest) > 0 && !s.asksOthers(what) {
 		return 0, s.differs(what, rest[0], nil)
 	}
 	return len(events), nil
+}
+
+// asksOthers reports whether what has given no event because the hooks at another point are asked
+// next.
+func (s *stream) asksOthers(what any) bool {
+	asked, ok := what.(turn.HooksAsked)
+	next := s.asking()
+	return ok && next != "" && next != asked.Point
 }
 
 func first(list []messages.Event) messages.Event {

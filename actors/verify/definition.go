@@ -42,6 +42,9 @@ var (
 	decidesTool = []string{"on_unknown", "timeout", "approval", "approve_repeats", "approval_timeout", "agent", "detached", "max_children"}
 )
 
+// unknown is the field of a definition that is not there.
+const unknown = "definition"
+
 // definitions compares those that a stream was recorded with.
 type definitions struct {
 	current Current
@@ -62,6 +65,11 @@ func (d *definitions) shown(digest string) bool { return d.of(digest).shown }
 
 // summarizes reports whether a model that makes summaries is.
 func (d *definitions) summarizes(digest string) bool { return d.of(digest).summarized }
+
+// changed reports whether the field of a recorded definition has another value today.
+func (d *definitions) changed(digest, field string) bool {
+	return slices.ContainsFunc(d.of(digest).changes, func(c Change) bool { return c.Field == field || c.Field == unknown })
+}
 
 func (d *definitions) of(digest string) *comparison {
 	if digest == d.current.Turn.Digest || digest == "" {
@@ -113,7 +121,7 @@ func (c Current) compare(digest string) *comparison {
 	}
 	if err != nil || json.Unmarshal(stored, &old) != nil || json.Unmarshal(c.Stored, &now) != nil {
 		return &comparison{shown: true, summarized: true, changes: []Change{
-			{digest, "definition", shortDigest(digest) + ", which is not stored here, so that what has changed is not known", shortDigest(c.Turn.Digest)},
+			{digest, unknown, shortDigest(digest) + ", which is not stored here, so that what has changed is not known", shortDigest(c.Turn.Digest)},
 		}}
 	}
 	r := &comparison{}

@@ -14,6 +14,7 @@ const (
 	approvals = "decisions of tools about the approval that their calls require"
 	requests  = "requests that hooks have made"
 	finals    = "failed model calls that were not tried again, whose failure may have been temporary"
+	unmade    = "failed model calls after which no fallback was asked, whose request may have been one that no model can be sent"
 	noops     = "commands that changed nothing"
 	pasts     = "tombstones whose past is removed"
 	left      = "calls that an owner has left to the next one, as it was leaving"
@@ -136,12 +137,22 @@ func waitsFor(p messages.HookPoint) turn.Point {
 func (s *stream) erred(ev messages.ModelFailed, span []messages.Event) turn.ModelErred {
 	o := turn.ModelErred{
 		Call: ev.Call, Kind: ev.Kind, Message: ev.Message, Status: ev.Status, Shown: ev.Shown, Usage: ev.Usage,
-		Temporary: ev.RetryAt != nil, Ours: ours(ev.Kind),
+		Temporary: ev.RetryAt != nil,
 	}
+	switched, ended := false, false
 	for _, ev := range span {
-		if settled, ok := ev.(messages.BudgetSettled); ok {
-			o.Unknown = settled.Unknown
+		switch ev := ev.(type) {
+		case messages.BudgetSettled:
+			o.Unknown = ev.Unknown
+		case messages.ModelSwitched:
+			switched = true
+		case messages.TurnFailed:
+			ended = true
 		}
+	}
+	if ended && !switched && len(s.current.Turn.Fallbacks) > 0 && !s.known.changed(s.state.Life.Definition, "fallbacks") {
+		o.Ours = true
+		s.note(unmade, 1)
 	}
 	if ev.RetryAt != nil {
 		o.RetryAfter = ev.RetryAt.Sub(s.now(span))
@@ -149,15 +160,6 @@ func (s *stream) erred(ev messages.ModelFailed, span []messages.Event) turn.Mode
 		s.note(finals, 1)
 	}
 	return o
-}
-
-// ours reports whether a model call fails like that before it is made.
-func ours(kind messages.ModelFailure) bool {
-	switch kind {
-	case messages.ModelFailureNoMemory, messages.ModelFailureBlobMissing, messages.ModelFailureBlobDamaged:
-		return true
-	}
-	return false
 }
 
 // unsummarized returns what came of a summary that failed.

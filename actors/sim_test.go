@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -218,20 +217,9 @@ func (w *world) compareWithDecisions() {
 		if len(frames) == 0 {
 			continue
 		}
-		if r := verify.Stream(a, current, framesOf(frames)); r.Result != verify.Equal {
+		if r := verify.Stream(a, current, verify.Frames(frames)); r.Result != verify.Equal {
 			text, _ := json.MarshalIndent(r, "", " ")
 			w.lockAndFail("%s is not decided again as it was: %s", a, text)
-		}
-	}
-}
-
-// framesOf yields frames.
-func framesOf(list []*messages.Frame) iter.Seq2[*messages.Frame, error] {
-	return func(yield func(*messages.Frame, error) bool) {
-		for _, f := range list {
-			if !yield(f, nil) {
-				return
-			}
 		}
 	}
 }

@@ -395,6 +395,7 @@ func (n *Node) openGateway(context.Context) error {
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.nc, Subjects: n.subjects, Log: joined, Blobs: joined, Snapshots: n.log, Definitions: n.log.Store(), Broker: n.broker, Kinds: n.host.runtime.Kinds(), Serves: n.serves,
+		Current: n.host.runtime.Current,
 		Deliver: n.host.router.deliver, Whole: n.integrity.WholeNow,
 		Agents:  n.agents,
 		Index:   n.index,

@@ -14,7 +14,7 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, timers, replay, inventory, blob, request, why, timeline, find, frames, traces, forks or doctor of an agent; agents, approvals,
+	// children, timers, replay, inventory, blob, request, why, timeline, find, frames, traces, forks, verify or doctor of an agent; agents, approvals,
 	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
 	// store.
 	View string `json:"view"`

@@ -20,13 +20,21 @@ var facts = map[string]map[string]string{
 	messages.ChildSpawned{}.EventType():        {"limits.max_duration_ms": "it is what is left at the moment of the decision, which is not recorded"},
 }
 
+// ofTexts are the fields that are hashes of texts which a redaction replaces, by the type of their
+// event.
+var ofTexts = map[string][]string{
+	messages.ModelRequested{}.EventType():      {"request"},
+	messages.CompactionRequested{}.EventType(): {"digest"},
+	messages.ApprovalRequested{}.EventType():   {"args_hash"},
+}
+
 // same compares an event of today with the recorded one. It returns nil if they are equal.
 func (s *stream) same(what any, recorded, now messages.Event) *Difference {
 	if recorded.EventType() != now.EventType() {
 		return s.differs(what, recorded, now)
 	}
 	if !reflect.DeepEqual(recorded, now) {
-		if fields := fieldsOf(recorded, now); len(fields) > 0 {
+		if fields := s.compared(recorded, now); len(fields) > 0 {
 			d := s.differs(what, recorded, now)
 			d.Fields = fields
 			d.Why = s.why(recorded, fields)
@@ -34,6 +42,21 @@ func (s *stream) same(what any, recorded, now messages.Event) *Difference {
 		}
 	}
 	return s.sameRequest(what, recorded, now)
+}
+
+// compared returns the fields that differ, without those that a redaction may have changed.
+func (s *stream) compared(recorded, now messages.Event) []Field {
+	fields := fieldsOf(recorded, now)
+	if !s.current.Redacted {
+		return fields
+	}
+	return slices.DeleteFunc(fields, func(f Field) bool {
+		hash := slices.Contains(ofTexts[recorded.EventType()], f.Path)
+		if hash {
+			s.note(redactions, 1)
+		}
+		return hash
+	})
 }
 
 // sameRequest compares what a model is shown of the definition, which the events name by a digest.

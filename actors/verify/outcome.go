@@ -10,14 +10,15 @@ import (
 
 // What is noted as taken from the record.
 const (
-	hooks     = "decisions of hooks"
-	approvals = "decisions of tools about the approval that their calls require"
-	requests  = "requests that hooks have made"
-	finals    = "failed model calls that were not tried again, whose failure may have been temporary"
-	unmade    = "failed model calls after which no fallback was asked, whose request may have been one that no model can be sent"
-	noops     = "commands that changed nothing"
-	pasts     = "tombstones whose past is removed"
-	left      = "calls that an owner has left to the next one, as it was leaving"
+	hooks      = "decisions of hooks"
+	approvals  = "decisions of tools about the approval that their calls require"
+	requests   = "requests that hooks have made"
+	finals     = "failed model calls that were not tried again, whose failure may have been temporary"
+	unmade     = "failed model calls after which no fallback was asked, whose request may have been one that no model can be sent"
+	redactions = "hashes of texts that were redacted"
+	noops      = "commands that changed nothing"
+	pasts      = "tombstones whose past is removed"
+	left       = "calls that an owner has left to the next one, as it was leaving"
 )
 
 // outcomeOf returns the outcome that the first events of rest come of.

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -56,17 +55,6 @@ func asOwners(log []*messages.Frame, from int) []*messages.Frame {
 		one.Events = slices.Concat(one.Events, f.Events)
 	}
 	return append(log[:from:from], &one)
-}
-
-// all yields frames.
-func all(frames []*messages.Frame) iter.Seq2[*messages.Frame, error] {
-	return func(yield func(*messages.Frame, error) bool) {
-		for _, f := range frames {
-			if !yield(f, nil) {
-				return
-			}
-		}
-	}
 }
 
 // compared compares a stream whose definition may change between two frames.

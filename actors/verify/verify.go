@@ -18,6 +18,9 @@ type Current struct {
 	Stored json.RawMessage
 	// Recorded returns a definition as it was stored, by its digest. Nil: none is there.
 	Recorded func(digest string) (json.RawMessage, error)
+	// Redacted reports that texts of the stream were replaced after it was recorded: hashes of
+	// what a model was sent are taken from the record.
+	Redacted bool
 }
 
 // Outcome is how a stream compares.
@@ -164,4 +167,15 @@ func (s *stream) note(what string, n int) {
 		}
 	}
 	s.unchecked = append(s.unchecked, Unchecked{what, n})
+}
+
+// Frames yields frames that are in memory.
+func Frames(list []*messages.Frame) iter.Seq2[*messages.Frame, error] {
+	return func(yield func(*messages.Frame, error) bool) {
+		for _, f := range list {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/verify"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
@@ -54,6 +55,9 @@ type Config struct {
 	// Kinds are the kinds served here; Serves refuses all others.
 	Kinds  []string
 	Serves func(kind string) error
+	// Current returns what streams of agents of a kind are compared with. It refuses a kind that is
+	// not defined here.
+	Current func(ctx context.Context, kind string) (verify.Current, error)
 	// Deliver puts a command on its way at once, so that order is kept, and
 	// gives a function that waits for the answer.
 	Deliver func(d *actors.Deliver) (wait func(context.Context) (messages.Answer, error))

@@ -103,6 +103,7 @@ var (
 		"traces":    {"at", "whole", "turn", "since", "until", "from", "cursor"},
 		"inventory": {},
 		"blob":      {"blob", "from", "cursor"},
+		"verify":    {},
 		"doctor":    {},
 		"request":   {"at"},
 	}

@@ -34,7 +34,7 @@ func fixed() map[string][]string {
 }
 
 // files are the flags that take a file or a folder, which shells complete by themselves.
-var files = []string{"accept", "auth", "config", "creds", "data", "index-dir", "key-file", "nkey", "redact", "salvage", "system-creds", "tlsca", "tlscert", "tlskey", "to"}
+var files = []string{"accept", "auth", "candidate", "config", "creds", "data", "from-file", "index-dir", "key-file", "nkey", "redact", "salvage", "system-creds", "tlsca", "tlscert", "tlskey", "to"}
 
 // completed has shells complete the arguments and flags of cmd and of those below it.
 func (a *app) completed(cmd *cobra.Command) {

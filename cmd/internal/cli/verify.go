@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/actors/verify"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// verifying are the flags of verify.
+type verifying struct {
+	candidate, from, kind, tenant string
+	all                           bool
+}
+
+func (a *app) verifies() *cobra.Command {
+	var v verifying
+	cmd := &cobra.Command{
+		Use: "verify AGENT...", GroupID: groupCheck,
+		Short: "Decide recorded events again and report the first that comes out differently",
+		Long: `Decide the recorded events of agents again, with the code and the definitions of
+today, and report the first event of each agent that comes out differently. Recorded
+commands, answers of models, results of tools and decisions of hooks are given as they
+are: no model is asked, no tool is called and nothing is written.
+
+Without --candidate it is the node that decides, with its definitions. With --candidate it
+is this program, with the definitions of that file: a new version and a new file are
+rehearsed against agents that are at work, which do not notice. The MCP servers of the file
+are started for their lists of tools.
+
+The exit code is 1 if an agent differs or cannot be read. What can not be decided
+from the log alone is reported as not checked.`,
+		Example: `  reprise verify support/ticket-42
+  reprise verify --kind support --candidate ./reprise.yaml
+  reprise verify --from-file recorded.jsonl.gz --candidate ./reprise.yaml -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := v.check(args); err != nil {
+				return err
+			}
+			return a.runVerify(cmd.Context(), args, v)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&v.candidate, "candidate", "", "file with the definitions to decide with, such as ./reprise.yaml")
+	f.StringVar(&v.from, "from-file", "", "file that export has written, to verify in place of agents of a node")
+	f.BoolVar(&v.all, "all", false, "all agents of the tenant")
+	f.StringVar(&v.kind, "kind", "", "all agents of this kind")
+	tenantFlag(cmd, &v.tenant)
+	return waitsFor(a.connects(cmd, 0), "all of it")
+}
+
+// check refuses flags that make no sense together.
+func (v *verifying) check(args []string) error {
+	chosen := 0
+	for _, is := range []bool{len(args) > 0, v.all, v.kind != "", v.from != ""} {
+		if is {
+			chosen++
+		}
+	}
+	switch {
+	case chosen != 1:
+		return usage("name agents, or all of a kind by --kind, or all of a tenant by --all, or a file by --from-file: one of the four")
+	case v.from != "" && v.candidate == "":
+		return usage("--from-file: no node decides about a file; name the definitions with --candidate, such as ./reprise.yaml")
+	}
+	for _, arg := range args {
+		if _, err := messages.ParseAgentID(arg); err != nil {
+			return usage("%v", err)
+		}
+	}
+	return nil
+}
+
+func (a *app) runVerify(ctx context.Context, args []string, v verifying) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	run := &verifyRun{app: a, line: a.progress(), counts: make(map[verify.Outcome]int)}
+	defer run.line.end()
+	if v.candidate != "" {
+		with, end, err := a.candidate(ctx, v.candidate)
+		if err != nil {
+			return err
+		}
+		defer end()
+		run.with = with
+	}
+	err := run.agents(ctx, args, v)
+	run.line.end()
+	if err != nil {
+		return err
+	}
+	return run.sum()
+}
+
+// agents verifies those that the flags choose.
+func (r *verifyRun) agents(ctx context.Context, args []string, v verifying) error {
+	if v.from != "" {
+		return r.file(ctx, v.from)
+	}
+	c, ctx, done, err := r.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if len(args) > 0 {
+		return r.all(ctx, c, named(args))
+	}
+	return r.all(ctx, c, agentsOf(ctx, c, v.tenant, v.kind))
+}
+
+// sum prints how many agents have which result, and fails unless all are equal.
+func (r *verifyRun) sum() error {
+	equal, differ, unreadable := r.counts[verify.Equal], r.counts[verify.Differs], r.counts[verify.Unreadable]
+	total := equal + differ + unreadable
+	if total == 0 {
+		return fail("`"+r.started+" ls` lists the agents", "there are no such agents: nothing was verified")
+	}
+	if total > 1 && !r.json() {
+		r.printf("%d agents: %d equal, %d differ, %d cannot be read\n", total, equal, differ, unreadable)
+	}
+	if equal < total {
+		return silent(exitFailed)
+	}
+	return nil
+}

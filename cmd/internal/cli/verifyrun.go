@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"os"
+
+	"github.com/reprise-dev/reprise/actors/verify"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/export"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// verifyAtOnce is how many agents are verified at the same time.
+const verifyAtOnce = 4
+
+// verifyRun is a run of verify.
+type verifyRun struct {
+	*app
+	// with is what decides. Nil: the node does.
+	with   *candidate
+	line   *progress
+	counts map[verify.Outcome]int
+}
+
+// verified is the result of one agent, or why there is none.
+type verified struct {
+	verify.Result
+	err error
+}
+
+// named yields the agents of arguments that were checked.
+func named(args []string) iter.Seq2[messages.AgentID, error] {
+	return func(yield func(messages.AgentID, error) bool) {
+		for _, arg := range args {
+			if id, err := messages.ParseAgentID(arg); !yield(id, err) {
+				return
+			}
+		}
+	}
+}
+
+// agentsOf yields the agents of a tenant; an empty kind is all.
+func agentsOf(ctx context.Context, c *client.Client, tenant, kind string) iter.Seq2[messages.AgentID, error] {
+	return func(yield func(messages.AgentID, error) bool) {
+		for row, err := range c.Agents(ctx, tenant, client.Only(messages.Query{Kind: kind})) {
+			if !yield(row.Agent, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// all verifies agents, several at once, and shows their results in order.
+func (r *verifyRun) all(ctx context.Context, c *client.Client, agents iter.Seq2[messages.AgentID, error]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan chan verified, verifyAtOnce-1) // beside the one that is shown next
+	go func() {
+		defer close(results)
+		for agent, err := range agents {
+			result := make(chan verified, 1)
+			select {
+			case results <- result:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				result <- verified{err: err}
+				return
+			}
+			go func() { result <- r.one(ctx, c, agent) }()
+		}
+	}()
+	for result := range results {
+		v := <-result
+		if v.err != nil {
+			return v.err
+		}
+		if err := r.show(v.Result); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// one verifies an agent of a node.
+func (r *verifyRun) one(ctx context.Context, c *client.Client, agent messages.AgentID) (v verified) {
+	if r.with != nil {
+		return r.rehearsed(ctx, c, agent)
+	}
+	for line, err := range c.Query(ctx, agent.String(), messages.Query{View: "verify"}) {
+		if err == nil {
+			err = json.Unmarshal(line, &v.Result)
+		}
+		if err != nil {
+			return verified{err: err}
+		}
+	}
+	return v
+}
+
+// rehearsed verifies an agent of a node with the candidate.
+func (r *verifyRun) rehearsed(ctx context.Context, c *client.Client, agent messages.AgentID) verified {
+	known := make(map[string]json.RawMessage)
+	frames := func(yield func(*messages.Frame, error) bool) {
+		for line, err := range c.Frames(ctx, agent.String()) {
+			if err == nil && line.Definition != "" {
+				known[string(line.Definition)] = line.Data
+				continue
+			}
+			var f *messages.Frame
+			if err == nil {
+				f, err = messages.DecodeFrame(agent, line.Frame)
+			}
+			if !yield(f, err) || err != nil {
+				return
+			}
+		}
+	}
+	result := r.with.verify(ctx, agent, known, false, frames)
+	if result.Result == verify.Unreadable && ctx.Err() != nil {
+		return verified{err: ctx.Err()}
+	}
+	return verified{Result: result}
+}
+
+// file verifies the agents of a file.
+func (r *verifyRun) file(ctx context.Context, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	for agent, err := range export.Agents(f) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		id, err := messages.ParseAgentID(agent.Head.Agent)
+		if err != nil {
+			return err
+		}
+		known := make(map[string]json.RawMessage)
+		for hash, data := range agent.Definitions {
+			known[string(hash)] = data
+		}
+		if err := r.show(r.with.verify(ctx, id, known, len(agent.Head.Redacted) > 0, verify.Frames(agent.Frames))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show prints a result and counts it.
+func (r *verifyRun) show(v verify.Result) error {
+	r.counts[v.Result]++
+	if r.json() {
+		return r.object(v)
+	}
+	r.line.end()
+	r.printf("%s", verifyText(v))
+	done := 0
+	for _, n := range r.counts {
+		done += n
+	}
+	r.line.show("verify: %d agents done, %d equal", done, r.counts[verify.Equal])
+	return nil
+}

@@ -23,7 +23,7 @@ var facts = map[string]map[string]string{
 // ofTexts are the fields that are hashes of texts which a redaction replaces, by the type of their
 // event.
 var ofTexts = map[string][]string{
-	messages.ModelRequested{}.EventType():      {"request"},
+	messages.ModelRequested{}.EventType():      {"instructions", "request"},
 	messages.CompactionRequested{}.EventType(): {"digest"},
 	messages.ApprovalRequested{}.EventType():   {"args_hash"},
 }
@@ -99,6 +99,7 @@ func (s *stream) why(recorded messages.Event, fields []Field) string {
 // differs returns the difference of the next event; an event that is nil is not there.
 func (s *stream) differs(what any, recorded, now messages.Event) *Difference {
 	d := &Difference{N: s.next, Cause: causeText(what, s.frame)}
+	s.known.of(s.state.Life.Definition) // for the changes to be named
 	if recorded != nil {
 		d.Type, d.Recorded = recorded.EventType(), encode(recorded)
 	}

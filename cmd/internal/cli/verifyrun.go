@@ -162,7 +162,7 @@ func (r *verifyRun) show(v verify.Result) error {
 		return r.object(v)
 	}
 	r.line.end()
-	r.printf("%s", verifyText(v))
+	r.printf("%s", v.Text())
 	done := 0
 	for _, n := range r.counts {
 		done += n

@@ -1,24 +1,23 @@
-package cli
+package verify
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/reprise-dev/reprise/actors/verify"
 	"github.com/reprise-dev/reprise/projections"
 )
 
 // shownValue is how many bytes of a value of an event are shown.
 const shownValue = 400
 
-// verifyText describes a result for a person.
-func verifyText(v verify.Result) string {
+// Text describes the result for a person, in lines of printable text.
+func (v Result) Text() string {
 	var b strings.Builder
 	switch v.Result {
-	case verify.Differs:
-		differenceText(&b, v)
-	case verify.Unreadable:
+	case Differs:
+		v.differenceText(&b)
+	case Unreadable:
 		fmt.Fprintf(&b, "%s: cannot be read: %s\n", v.Agent, projections.Printable(v.Why, shownValue))
 	default:
 		fmt.Fprintf(&b, "%s: equal, %d events\n", v.Agent, v.Events)
@@ -35,7 +34,7 @@ func verifyText(v verify.Result) string {
 }
 
 // differenceText writes both sides of a difference and where it comes from.
-func differenceText(b *strings.Builder, v verify.Result) {
+func (v Result) differenceText(b *strings.Builder) {
 	d := v.Difference
 	fmt.Fprintf(b, "%s: differs at event %d, after %d that are equal; it came of %s\n", v.Agent, d.N, v.Events, projections.Printable(d.Cause, shownValue))
 	switch {

@@ -244,9 +244,7 @@ func (s *stream) raised(l messages.LimitOverrides) messages.LimitOverrides {
 func approveOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
 	switch ev := ev.(type) {
 	case messages.ApprovalGranted:
-		if ev.By == messages.ByDecision {
-			return messages.Approve{Call: ev.Call, Turn: ev.Turn, Remember: ev.Remember, Reason: ev.Reason}
-		}
+		return messages.Approve{Call: ev.Call, Turn: ev.Turn, Remember: ev.Remember, Reason: ev.Reason}
 	case messages.ChildDecided:
 		return messages.Approve{Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason}
 	}
@@ -256,9 +254,7 @@ func approveOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command
 func denyOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
 	switch ev := ev.(type) {
 	case messages.ApprovalDenied:
-		if ev.By == messages.ByDecision {
-			return messages.Deny{Call: ev.Call, Turn: ev.Turn, Text: &ev.Text, Remember: ev.Remember, Reason: ev.Reason}
-		}
+		return messages.Deny{Call: ev.Call, Turn: ev.Turn, Text: &ev.Text, Remember: ev.Remember, Reason: ev.Reason}
 	case messages.ChildDecided:
 		return messages.Deny{Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason}
 	}

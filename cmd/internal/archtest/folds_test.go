@@ -97,10 +97,12 @@ type use struct {
 // excused are the files and packages outside of projections that may use events, with the reasons.
 var excused = map[useKind]map[string]string{
 	interprets: {
+		"actors/verify":        "makes of events what they were decided upon, for the machine that has made them",
 		"cluster/clustertest":  "judges and measures a log without the code that it judges",
 		"actors/turn/turntest": "the commands of a story name what its events hold",
 	},
 	mentions: {
+		"actors/verify":               "lists the fields of events that are not compared",
 		"cmd/internal/cli":            "shows a person the facts of a stream one by one",
 		"cluster/clustertest/load.go": "judges an answer without the code that it judges",
 		"cmd/internal/bench":          "waits for the facts that it measures",

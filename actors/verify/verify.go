@@ -116,8 +116,8 @@ func (s *stream) compare() (r Result) {
 		}
 	}()
 	for f, err := range s.frames {
-		if err == nil && f.Encrypted() {
-			err = messages.Refuse(messages.Damaged, "the frame that begins with event %d is encrypted, and its key is not here", f.First)
+		if err == nil {
+			err = s.follows(f)
 		}
 		if err != nil {
 			return Result{Result: Unreadable, Events: before(s.next), Why: err.Error()}
@@ -130,6 +130,19 @@ func (s *stream) compare() (r Result) {
 		return Result{Result: Unreadable, Why: "the stream has no events"}
 	}
 	return Result{Result: Equal, Events: before(s.next)}
+}
+
+// follows refuses a frame that cannot be the next one.
+func (s *stream) follows(f *messages.Frame) error {
+	switch {
+	case f.Encrypted():
+		return messages.Refuse(messages.Damaged, "the frame that begins with event %d is encrypted, and its key is not here", f.First)
+	case len(f.Events) == 0:
+		return messages.Refuse(messages.Damaged, "the frame that begins with event %d has no events", f.First)
+	case s.next != 0 && f.First != s.next:
+		return messages.Refuse(messages.Damaged, "event %d is expected, and the next frame begins with event %d", s.next, f.First)
+	}
+	return nil
 }
 
 // before returns the number before n; 0 before the first.

@@ -1,0 +1,101 @@
+package verify
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/actors/turn/turntest"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// calling is the story of a call.
+const calling = `input u1 "pay"
+answers asks pay c1 {}
+returns c1 "paid"
+answers "Done"
+`
+
+// stream returns the result of the frames with the definition of the first.
+func (s told) stream(frames []*messages.Frame) Result {
+	return Stream(s.agent, Current{Turn: s.with[0]}, Frames(frames))
+}
+
+func TestBadStreams(t *testing.T) {
+	s := tell(t, calling)
+	if r := s.stream(s.frames); r.Result != Equal || r.Events != s.frames[len(s.frames)-1].Last() || r.Agent != s.agent {
+		t.Fatalf("got %+v", r)
+	}
+	broken := func(yield func(*messages.Frame, error) bool) {
+		_ = yield(s.frames[0], nil) && yield(nil, errors.New("the disk is gone"))
+	}
+	if r := Stream(s.agent, Current{Turn: s.with[0]}, broken); r.Result != Unreadable || r.Why != "the disk is gone" || r.Events != s.frames[0].Last() {
+		t.Errorf("cut off: got %+v", r)
+	}
+	for name, frames := range map[string][]*messages.Frame{
+		"empty":                nil,
+		"frame without events": {{First: 1, Cause: messages.Cause{Type: messages.CauseEffect}}, {First: 1, Cause: messages.Cause{Type: messages.CauseTakeover}}},
+	} {
+		if r := s.stream(frames); r.Result != Unreadable || r.Why == "" {
+			t.Errorf("%s: got %+v", name, r)
+		}
+	}
+	for i := range s.frames { // any order of frames has a result
+		if r := s.stream(slices.Concat(s.frames[i:], s.frames[:i])); i > 0 && r.Result == Equal {
+			t.Errorf("rotated by %d: got %+v", i, r)
+		}
+		if r := s.stream(slices.Delete(slices.Clone(s.frames), i, i+1)); i < len(s.frames)-1 && r.Result == Equal {
+			t.Errorf("without frame %d: got %+v", i, r)
+		}
+	}
+}
+
+// What a model wrote reaches no terminal as a control character.
+func TestTextIsPrintable(t *testing.T) {
+	s := tell(t, calling)
+	for i, f := range s.frames {
+		for j, ev := range f.Events {
+			if done, ok := ev.(messages.TurnCompleted); ok {
+				done.Output = "\x1b[2Jgone\u202e"
+				s = s.instead(i, j, done)
+			}
+		}
+	}
+	r := s.stream(s.frames)
+	if text := r.Text(); r.Result != Differs || !strings.Contains(text, "gone") || strings.ContainsAny(text, "\x1b\u202e") {
+		t.Errorf("got %q", r.Text())
+	}
+}
+
+// An owner that is leaving starts no call that must not be cut off, which its log does not record.
+func TestLeavingOwner(t *testing.T) {
+	stage := turntest.New(t)
+	stage.Do(`input u1 "mail it"`)
+	stage.Env.Leaving = true
+	stage.Do(`answers asks mail c1 {}`)
+	s := told{agent: stage.Env.Agent, frames: stage.Log, with: []turn.Definition{stage.Env.Definition}}
+	r := s.stream(s.frames)
+	if r.Result != Equal || len(r.Unchecked) != 1 || r.Unchecked[0].What != left {
+		t.Fatalf("got %+v", r)
+	}
+	stage.Env.Leaving = false
+	stage.Do("takeover 2")
+	s.frames = asOwners(stage.Log, len(s.frames))
+	if r := s.stream(s.frames); r.Result != Equal {
+		t.Errorf("the next owner starts the call: got %s", r.Text())
+	}
+}
+
+// A deleted agent is compared from its tombstone on.
+func TestTombstoneFirst(t *testing.T) {
+	s := tell(t, calling+"delete d1\n")
+	at := slices.IndexFunc(s.frames, func(f *messages.Frame) bool { return messages.Is(f.Events[0].EventType(), messages.EndsAgent) })
+	if at < 1 {
+		t.Fatalf("the story has no tombstone: %v", s.frames)
+	}
+	if r := s.stream(s.frames[at:]); r.Result != Equal || len(r.Unchecked) != 1 || r.Unchecked[0].What != pasts {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -179,8 +179,7 @@ func (r *review) beforeTool(ctx context.Context, c *HookedCall) {
 func (r *review) approval(ctx context.Context, c *HookedCall) {
 	t := r.def.tools[c.Tool]
 	gated, ok := t.(tool.Gated)
-	_, child := t.(*AgentTool) // which has no other place where its arguments are checked
-	if !ok || t.Spec().Approval == tool.Never && !t.Spec().ApproveRepeats && !child {
+	if !ok || !asked(t) {
 		return
 	}
 	need, err := r.askTool(ctx, gated, c)

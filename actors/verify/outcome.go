@@ -81,9 +81,6 @@ func (s *stream) answered(ev messages.ModelCompleted, rest []messages.Event) tur
 			}
 		case messages.ToolRequested:
 			o.Reviewed[ev.Call] = turn.Review{Free: true}
-			if s.current.Turn.Tools[ev.Tool].Approval == turn.ApproveAsked {
-				s.note(approvals, 1)
-			}
 		case messages.ToolSkipped:
 			review(ev.Call, func(r *turn.Review) { skipped(r, ev.Reason) })
 		case messages.ToolFailed:
@@ -98,7 +95,29 @@ func (s *stream) answered(ev messages.ModelCompleted, rest []messages.Event) tur
 			review(ev.Call, asks)
 		}
 	}
+	s.reviewAgain(span, o)
 	return o
+}
+
+// reviewAgain has the tools decide about the calls of an answer. Where hooks have decided something,
+// which may have kept a tool from being asked, the record stands.
+func (s *stream) reviewAgain(span []messages.Event, o turn.ModelAnswered) {
+	hooked := slices.ContainsFunc(span, func(ev messages.Event) bool { _, is := ev.(messages.HookDecided); return is })
+	for _, ev := range span {
+		call, is := ev.(messages.ToolRequested)
+		if !is {
+			continue
+		}
+		if s.current.Review != nil && !hooked {
+			if r, ok := s.current.Review(call.Tool, call.Arguments); ok {
+				o.Reviewed[call.Call] = r
+				continue
+			}
+		}
+		if s.current.Turn.Tools[call.Tool].Approval == turn.ApproveAsked {
+			s.note(approvals, 1)
+		}
+	}
 }
 
 // asks notes that the tool requires approval of a call.

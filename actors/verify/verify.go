@@ -18,6 +18,9 @@ type Current struct {
 	Stored json.RawMessage
 	// Recorded returns a definition as it was stored, by its digest. Nil: none is there.
 	Recorded func(digest string) (json.RawMessage, error)
+	// Review returns what a tool decides about a call with these arguments before it runs. It reports
+	// false if the tool is not asked, or cannot tell. Nil: that is taken from the record.
+	Review func(tool, arguments string) (r turn.Review, ok bool)
 	// Redacted reports that texts of the stream were replaced after it was recorded: hashes of
 	// what a model was sent are taken from the record.
 	Redacted bool
@@ -139,6 +142,8 @@ func (s *stream) follows(f *messages.Frame) error {
 		return messages.Refuse(messages.Damaged, "the frame that begins with event %d is encrypted, and its key is not here", f.First)
 	case len(f.Events) == 0:
 		return messages.Refuse(messages.Damaged, "the frame that begins with event %d has no events", f.First)
+	case s.next == 0 && f.First > 1 && !messages.Is(f.Events[0].EventType(), messages.EndsAgent):
+		return messages.Refuse(messages.Damaged, "the events before event %d are not there", f.First)
 	case s.next != 0 && f.First != s.next:
 		return messages.Refuse(messages.Damaged, "event %d is expected, and the next frame begins with event %d", s.next, f.First)
 	}

@@ -90,6 +90,35 @@ func TestVerifyAgainstDefinitions(t *testing.T) { // A82
 
 func nothing(context.Context, struct{}) (string, error) { return "", nil }
 
+// A tool whose calls require approval in other cases is found, though its definition is the same.
+func TestVerifyAsksToolsAboutApproval(t *testing.T) { // A82
+	above := func(most int) actors.Config {
+		type args struct {
+			Cents int `json:"cents"`
+		}
+		refund := tool.New("refund", "Pay back", tool.Rerun, func(context.Context, args) (string, error) { return "paid", nil }).
+			ApproveIf(func(a args) bool { return a.Cents > most })
+		return actors.Config{
+			Providers:   providers.Set{"scripted": scripted.New(scripted.Ask(scripted.Call{ID: "c1", Name: "refund", Arguments: `{"cents":100}`}), scripted.Say("Done."))},
+			Definitions: []actors.Definition{{Kind: "support", Model: "scripted/m", Tools: []tool.Tool{refund}}},
+		}
+	}
+	ada := actorstest.Agent("support", "ada")
+	s := actorstest.New(t, nil)
+	s.Start(above(100)).Do(ada, actorstest.Say("u1", "pay order 7 back"))
+	s.Until(ada, "turn.completed")
+	for most, want := range map[int]string{100: "", 200: "", 99: "approval.requested"} {
+		r := verified(t, s, ada, above(most), s.Frames(ada))
+		now := ""
+		if r.Difference != nil {
+			now = r.Difference.NowType
+		}
+		if now != want || len(r.Unchecked) > 0 {
+			t.Errorf("approval above %d: got a difference with %q now, want %q\n%s", most, now, want, r.Text())
+		}
+	}
+}
+
 // A changed result of a tool is found where a model is next shown it.
 func TestVerifyFindsChangedResult(t *testing.T) { // A82
 	s, ada := recordedRefund(t)

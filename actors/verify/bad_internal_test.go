@@ -34,13 +34,22 @@ func TestBadStreams(t *testing.T) {
 	if r := Stream(s.agent, Current{Turn: s.with[0]}, broken); r.Result != Unreadable || r.Why != "the disk is gone" || r.Events != s.frames[0].Last() {
 		t.Errorf("cut off: got %+v", r)
 	}
-	for name, frames := range map[string][]*messages.Frame{
-		"empty":                nil,
-		"frame without events": {{First: 1, Cause: messages.Cause{Type: messages.CauseEffect}}, {First: 1, Cause: messages.Cause{Type: messages.CauseTakeover}}},
+	if r := s.stream(nil); r.Result != Unreadable || r.Why == "" {
+		t.Errorf("empty: got %+v", r)
+	}
+	for why, frames := range map[string][]*messages.Frame{
+		"the frame that begins with event 1 has no events":            {{First: 1, Cause: messages.Cause{Type: messages.CauseEffect}}},
+		"event 6 is expected, and the next frame begins with event 9": slices.Concat(s.frames[:1], s.frames[2:]),
+		"the events before event 6 are not there":                     s.frames[1:],
 	} {
-		if r := s.stream(frames); r.Result != Unreadable || r.Why == "" {
-			t.Errorf("%s: got %+v", name, r)
+		if r := s.stream(frames); r.Result != Unreadable || r.Why != why {
+			t.Errorf("got %+v, want %s", r, why)
 		}
+	}
+	more := *s.frames[0]
+	more.Events = append(slices.Clip(more.Events), messages.CommandNoop{})
+	if r := s.stream([]*messages.Frame{&more}); r.Result != Differs || r.Difference.N != 6 || r.Difference.Now != nil {
+		t.Errorf("an event more: got %+v", r)
 	}
 	for i := range s.frames { // any order of frames has a result
 		if r := s.stream(slices.Concat(s.frames[i:], s.frames[:i])); i > 0 && r.Result == Equal {
@@ -85,6 +94,22 @@ func TestLeavingOwner(t *testing.T) {
 	s.frames = asOwners(stage.Log, len(s.frames))
 	if r := s.stream(s.frames); r.Result != Equal {
 		t.Errorf("the next owner starts the call: got %s", r.Text())
+	}
+}
+
+// What no event records, such as the hooks that are being asked, is lost to the next owner.
+func TestTakeoverWhileHooksAreAsked(t *testing.T) {
+	s := tell(t, `definition hooks=model at_limit=pause max_duration=10s
+input u1 "go"
+pass 20s
+crash
+takeover 2
+`)
+	if last := s.frames[len(s.frames)-1]; last.Events[len(last.Events)-1].EventType() != (messages.TurnPaused{}).EventType() {
+		t.Fatalf("the story does not end with a pause: %v", last.Events)
+	}
+	if r := s.stream(s.frames); r.Result != Equal {
+		t.Errorf("got %s", r.Text())
 	}
 }
 

@@ -2,7 +2,8 @@
 // the definition of today, the commands, model answers and tool results that an agent's log
 // records, and compares the events that come of them with the recorded ones.
 //
-// Nothing is run and nothing is written: no model is asked, no tool is called, no hook is.
+// Nothing is run and nothing is written: no model is asked, no hook is, and tools are asked only which
+// calls require approval, which has no effect.
 //
 // # Guarantees
 //

@@ -24,7 +24,7 @@ func (r *Runtime) Current(ctx context.Context, kind string) (verify.Current, err
 }
 
 // review asks a tool about a call as an answer's review does, but without a time limit. It reports
-// false if the tool is not asked, or cannot tell.
+// false if the tool is not asked, or gives no answer.
 func (def *definition) review(name, arguments string) (turn.Review, bool) {
 	t := def.tools[name]
 	gated, ok := t.(tool.Gated)

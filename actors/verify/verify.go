@@ -19,7 +19,7 @@ type Current struct {
 	// Recorded returns a definition as it was stored, by its digest. Nil: none is there.
 	Recorded func(digest string) (json.RawMessage, error)
 	// Review returns what a tool decides about a call with these arguments before it runs. It reports
-	// false if the tool is not asked, or cannot tell. Nil: that is taken from the record.
+	// false if the tool is not asked, or gives no answer. Nil: that is taken from the record.
 	Review func(tool, arguments string) (r turn.Review, ok bool)
 	// Redacted reports that texts of the stream were replaced after it was recorded: hashes of
 	// what a model was sent are taken from the record.

@@ -7,11 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cmd/internal/bench"
-	"github.com/reprise-dev/reprise/eventlog"
-	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 )
@@ -27,8 +24,6 @@ const (
 	passives = 4
 	// activations is how many times each of them is activated for a figure, from a snapshot.
 	activations = 8
-	// replays is how often an agent is replayed, and its messages are fetched.
-	replays = 9
 )
 
 // activation measures how long an agent that is not in memory takes from an ask to its model's
@@ -40,12 +35,7 @@ func (w *work) activation(l *bench.Lab, ctx context.Context) error {
 		if err := s.Emptied(ctx); err != nil {
 			return err
 		}
-		var all []*passive
-		for i, events := range w.events {
-			if s.Sync == "relaxed" || events <= mostSynced {
-				all = append(all, &passive{events: events, turns: max(1, events/eventsPerTurn), longest: w.longest, name: bench.Whole(events) + " events", number: i})
-			}
-		}
+		all := w.passives(s)
 		l.Say("sync %s: let agents live", s.Sync)
 		if err := live(ctx, s, all); err != nil {
 			return err
@@ -68,13 +58,12 @@ func (w *work) activation(l *bench.Lab, ctx context.Context) error {
 				}
 			}
 		}
-		log, err := natslog.Open(ctx, natslog.Config{Conns: s.Conns, Logger: s.Logger})
 		for _, p := range all {
-			if err == nil {
-				err = p.report(ctx, l, s, log, all[0])
+			if err := p.report(l, s, all[0]); err != nil {
+				return err
 			}
 		}
-		return err
+		return nil
 	})
 }
 
@@ -83,6 +72,16 @@ type passive struct {
 	name                           string
 	events, turns, longest, number int
 	whole, quick                   []time.Duration // of asks of agents without a snapshot, and with one
+}
+
+// passives returns agents with each length of log that the store can be given in time.
+func (w *work) passives(s *bench.Store) (all []*passive) {
+	for i, events := range w.events {
+		if s.Sync == "relaxed" || events <= mostSynced {
+			all = append(all, &passive{events: events, turns: max(1, events/eventsPerTurn), longest: w.longest, name: bench.Whole(events) + " events", number: i})
+		}
+	}
+	return all
 }
 
 // agent is one of them.
@@ -149,7 +148,7 @@ func (p *passive) activate(ctx context.Context, node *cluster.Node, clock *bench
 }
 
 // report prints what was measured, beside the agents with the shortest histories.
-func (p *passive) report(ctx context.Context, l *bench.Lab, s *bench.Store, log eventlog.Log, shortest *passive) error {
+func (p *passive) report(l *bench.Lab, s *bench.Store, shortest *passive) error {
 	row := func(figure string, ms float64) bench.Row {
 		return bench.Row{Figure: figure, Agents: 1, Sync: s.Sync, Value: ms, Unit: "ms"}
 	}
@@ -157,25 +156,7 @@ func (p *passive) report(ctx context.Context, l *bench.Lab, s *bench.Store, log 
 	if p != shortest {
 		quick = quick.Of(medianOf(shortest.quick), "with "+shortest.name)
 	}
-	if err := l.Add(quick, row("activation with "+p.name+", whole log, p50", medianOf(p.whole))); err != nil || p.events < 1000 {
-		return err // a shorter log is too short to replay
-	}
-	var rates, ratios []float64
-	for range replays {
-		rate, frames, err := replayed(ctx, log, p.agent(0))
-		if err != nil {
-			return err
-		}
-		raw, err := fetched(ctx, s, p.agent(0), frames)
-		if err != nil {
-			return err
-		}
-		rates, ratios = append(rates, rate), append(ratios, rate/raw)
-	}
-	return l.Add(bench.Row{
-		Figure: "replay of " + p.name, Agents: 1, Sync: s.Sync, Value: median(rates), Unit: "frames/s",
-		Ratio: median(ratios), RatioTo: "fetching the messages",
-	})
+	return l.Add(quick, row("activation with "+p.name+", whole log, p50", medianOf(p.whole)))
 }
 
 // medianOf is that of times, in milliseconds.
@@ -185,30 +166,6 @@ func medianOf(times []time.Duration) float64 {
 		ms = append(ms, bench.Milliseconds(t))
 	}
 	return median(ms)
-}
-
-// replayed is how many of an agent's frames are read, verified and folded in a
-// second, and how many there are.
-func replayed(ctx context.Context, log eventlog.Log, a messages.AgentID) (rate float64, frames int, err error) {
-	var state turn.State
-	start := time.Now()
-	for rec, err := range log.Read(ctx, a, eventlog.Range{}) {
-		if err != nil {
-			return 0, 0, err
-		}
-		state.Apply(rec.Frame)
-		frames++
-	}
-	return float64(frames) / time.Since(start).Seconds(), frames, nil
-}
-
-// fetched is how many of an agent's messages come in a second by a consumer that
-// looks at none of them, up to so many.
-func fetched(ctx context.Context, s *bench.Store, a messages.AgentID, count int) (float64, error) {
-	start, missing := time.Now(), count
-	err := each(ctx, s, s.Names.Log(a.Partition()), jetstream.OrderedConsumerConfig{FilterSubjects: []string{messages.Subjects{}.Log(a)}},
-		func(jetstream.Msg) (bool, error) { missing--; return missing > 0, nil })
-	return float64(count) / time.Since(start).Seconds(), err
 }
 
 // each gives the messages of a stream to f until it wants no more.

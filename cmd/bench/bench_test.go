@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // tiny is work that takes a moment. Its numbers mean nothing.
 func tiny() *work {
 	return &work{
-		idle: 20, indexed: 300, stored: 900, events: []int{10, 1000}, longest: 25, waiting: 50, others: 3, atOnce: []int{2},
+		idle: 20, indexed: 300, stored: 900, verified: 20, events: []int{10, 1000}, longest: 25, waiting: 50, others: 3, atOnce: []int{2},
 		lengths: []int{3, 6}, turns: 80, rounds: 2, nodes: []int{2}, replicas: []int{1}, held: []int{5}, only: parts,
 	}
 }
@@ -74,7 +74,7 @@ func measure(t *testing.T, ctx context.Context, w *work, o bench.Options, name s
 func TestFigures(t *testing.T) {
 	embeddedtest.Long(t, "figures of more than one node, or beside others on the machine")
 	for name, want := range map[string]map[int][]string{
-		"activation": {1: {"activation with 10 events, p50", "activation with 1,000 events, p50", "activation with 1,000 events, whole log, p50", "replay of 1,000 events"}},
+		"activation": {1: {"activation with 10 events, p50", "activation with 1,000 events, p50", "activation with 1,000 events, whole log, p50"}},
 		"memory":     {20: {"memory of an idle active agent", "memory of an agent that has left it"}},
 		"growth":     {growing: {"CPU of turn 3", "bytes allocated of turn 3", "CPU of turn 6", "bytes allocated of turn 6"}},
 		"waiting": {50: {
@@ -83,6 +83,10 @@ func TestFigures(t *testing.T) {
 		"snapshots": {3: {"turns without snapshots and index", "turns with snapshots", "turns with snapshots and index", "turns with snapshots and index: CPU per 1,000 turns"}},
 		"index":     {300: {"index built", "approvals", "usage --by agent --since 24h", "effects --tool --where"}},
 		"find":      {100: {"effects, all", "find: a word that is once", "find: a word that all have, a page", "find: a key"}},
+		"replay": {
+			1:  {"replay of 1,000 events", "fork at event 1,000", "first rows of a timeline, event 1,000"},
+			20: {"verify streams of 50 events"},
+		},
 		"interrupt": {
 			1: {"interrupt to a tool's end, alone, p50"},
 			4: {"interrupt to a tool's end, others at a model's pace, p99", "interrupt to a tool's end, others as fast as they can, p99"},

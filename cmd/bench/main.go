@@ -85,6 +85,7 @@ type work struct {
 	idle     int   // agents that memory counts
 	indexed  int   // agents that the index is built of
 	stored   int   // events of the index that find searches
+	verified int   // streams that replay verifies
 	events   []int // lengths of the logs of agents that activation reads
 	longest  int   // turns that the history of such an agent shows at most
 	waiting  int   // agents that wait in a model call
@@ -102,7 +103,7 @@ type work struct {
 // usual is what is measured unless flags say otherwise.
 func usual() *work {
 	return &work{
-		idle: 10_000, indexed: 100_000, stored: 1_000_000, events: []int{100, 10_000, 100_000}, longest: 250, waiting: 5000, others: 500,
+		idle: 10_000, indexed: 100_000, stored: 1_000_000, verified: 1000, events: []int{100, 10_000, 100_000}, longest: 250, waiting: 5000, others: 500,
 		atOnce: []int{1, 16, 128}, lengths: []int{10, 100, 250, 1000}, turns: 400, rounds: 5,
 		nodes: []int{1, 2, 3}, replicas: []int{1, 3}, held: []int{500, 10_000}, only: parts,
 	}
@@ -119,6 +120,7 @@ func (w *work) figures() []bench.Figure {
 		{Name: "snapshots", About: "turns with snapshots, and with the index too, beside turns without", Run: w.snapshots},
 		{Name: "index", About: "the index of many agents: how fast it is built, how long a page takes", Run: w.index},
 		{Name: "find", About: "effects and find over the index of a store, beside SQLite's scan of the same rows", Run: w.find},
+		{Name: "replay", About: "logs folded, forked, opened and verified, beside fetching their messages", Run: w.replay},
 		{Name: "interrupt", About: "how soon an interrupt reaches a running tool while other agents work", Run: w.interrupts},
 		{Name: "cluster", About: "several nodes, one NATS server and three: asks, turns, a leave, a join, a kill", Run: w.cluster},
 		{Name: "http", About: "turns against a model server over HTTP beside a bare loop that fsyncs a file", Run: w.http},

@@ -174,7 +174,7 @@ func workerOf(key string) int {
 
 // Emptied removes everything from the streams of frames, inputs and snapshots.
 func (s *Store) Emptied(ctx context.Context) error {
-	for _, name := range append(s.logs(), s.Names.Inbox(), s.Names.Snapshots()) {
+	for _, name := range append(s.Logs(), s.Names.Inbox(), s.Names.Snapshots()) {
 		stream, err := s.JS.Stream(ctx, name)
 		if err == nil {
 			err = stream.Purge(ctx)
@@ -186,8 +186,8 @@ func (s *Store) Emptied(ctx context.Context) error {
 	return natslog.BeginRecords(ctx, s.Conns[0], messages.Subjects{}, s.Replicas, nil) // else nodes take what was removed for lost
 }
 
-// logs are the names of the streams of frames.
-func (s *Store) logs() []string {
+// Logs returns the names of the streams of frames.
+func (s *Store) Logs() []string {
 	var names []string
 	for p := range messages.Partitions {
 		name := s.Names.Log(messages.Partition(p))
@@ -202,7 +202,7 @@ func (s *Store) logs() []string {
 // were ever appended.
 func (s *Store) Lasts(ctx context.Context) (last map[string]uint64, total uint64, err error) {
 	last = make(map[string]uint64)
-	for _, name := range s.logs() {
+	for _, name := range s.Logs() {
 		stream, err := s.JS.Stream(ctx, name)
 		if err != nil {
 			return nil, 0, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,6 +32,8 @@ const (
 	openedEvents = 2000
 	// verifiedEvents is how many events each stream has that is verified.
 	verifiedEvents = 50
+	// verifiers is how many streams are verified at the same time.
+	verifiers = 8
 )
 
 // replay measures what those pay who find out what happened: folding a log beside fetching its
@@ -198,15 +201,20 @@ func (w *work) verify(ctx context.Context, l *bench.Lab, s *bench.Store, log eve
 	}
 	var rates, ratios []float64
 	for range replays {
-		start, frames := time.Now(), 0
-		for i := range w.verified {
+		var frames atomic.Int64
+		start := time.Now()
+		err := bench.Deal(ctx, verifiers, w.verified, func(ctx context.Context, _, i int) error {
 			a := bench.AgentID(i, 0)
 			if r := verify.Stream(a, current, counted(log.Read(ctx, a, eventlog.Range{}), &frames)); r.Result != verify.Equal {
 				return fmt.Errorf("%s: %s %s", a, r.Result, r.Why)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		rate := float64(frames) / time.Since(start).Seconds()
-		raw, err := fetchedAll(ctx, s, frames)
+		rate := float64(frames.Load()) / time.Since(start).Seconds()
+		raw, err := fetchedAll(ctx, s, int(frames.Load()))
 		if err != nil {
 			return err
 		}
@@ -247,10 +255,10 @@ func (w *work) liveShort(ctx context.Context, s *bench.Store) (current verify.Cu
 }
 
 // counted gives frames alone, and counts them.
-func counted(read iter.Seq2[eventlog.Recorded, error], n *int) iter.Seq2[*messages.Frame, error] {
+func counted(read iter.Seq2[eventlog.Recorded, error], n *atomic.Int64) iter.Seq2[*messages.Frame, error] {
 	return func(yield func(*messages.Frame, error) bool) {
 		for rec, err := range read {
-			*n++
+			n.Add(1)
 			if !yield(rec.Frame, err) {
 				return
 			}

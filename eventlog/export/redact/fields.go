@@ -15,6 +15,7 @@ const (
 	word               // what this program branches on, or a name of a definition
 	hash               // of a definition
 	state              // a hash of what a model was sent up to here
+	trace              // a trace context
 )
 
 // classes are those of fields by their JSON names. What is absent is text, so that a field that is
@@ -22,24 +23,26 @@ const (
 var classes = map[string]class{
 	"type": word, "role": word, "detail": word, "finish": word, "by": word, "command": word, "decision": word,
 	"hook": word, "tool": word, "name": word, "model": word, "from": word, "to": word, "provider": word,
-	"tool_choice": word, "how": word, "for": word, "cron": word, "tz": word, "args_hash": word,
+	"tool_choice": word, "how": word, "for": word, "cron": word, "tz": word, "args_hash": word, "tools": word,
 
 	"id": name, "input": name, "inputs": name, "key": name, "agent": name, "parent": name, "child": name,
-	"timer": name, "reply": name, "node": name, "account": name,
+	"timer": name, "reply": name, "node": name, "account": name, "fork": name, "begin": name,
 
 	"definition": hash,
 
-	"instructions": state, "request": state, "digest": state,
+	"digest": state,
 }
 
 // exceptions are classes by the path of a field.
 var exceptions = map[string]class{
-	"cause.by":                  text,
-	"child.decided.person.name": text,
-	"timer.set.input.name":      name,
-	"turn.paused.reason":        word,
-	"turn.failed.reason":        word,
-	"child.failed.reason":       word,
+	"cause.by":                     text,
+	"child.decided.person.name":    text,
+	"timer.set.input.name":         name,
+	"turn.paused.reason":           word,
+	"turn.failed.reason":           word,
+	"child.failed.reason":          word,
+	"model.requested.instructions": state,
+	"model.requested.request":      state,
 }
 
 // wordsOfJSON are names in definitions, and in the items of providers, whose values are words; namesOfJSON
@@ -49,7 +52,7 @@ var (
 		"type": true, "role": true, "status": true, "name": true, "object": true, "model": true, "kind": true,
 		"fallbacks": true, "tool_choice": true, "stop_on": true, "hooks": true, "on_unknown": true, "agent": true, "required": true,
 	}
-	namesOfJSON = map[string]bool{"id": true, "call_id": true}
+	namesOfJSON = map[string]bool{"id": true, "call_id": true, "seen": true}
 )
 
 // classOf returns the class of the field of that type at a path.
@@ -57,6 +60,8 @@ func classOf(t reflect.Type, root string, path []string) class {
 	switch {
 	case t == reflect.TypeFor[messages.TurnID](), t == reflect.TypeFor[messages.CallID]():
 		return name
+	case t == reflect.TypeFor[messages.TraceContext]():
+		return trace
 	case t != reflect.TypeFor[string]():
 		return word
 	}

@@ -222,5 +222,14 @@ func (r *Redactor) replaced(name, s string, with func(rule, found string) string
 	return b.String()
 }
 
+// trace returns a trace context without a state in which rules find something: what another program has
+// put there cannot be replaced in part. Its ids are numbers that were drawn at random, and stay.
+func (r *Redactor) trace(t messages.TraceContext) messages.TraceContext {
+	if r.name(t.State()) != t.State() {
+		return messages.TraceContext(t.Parent())
+	}
+	return t
+}
+
 // name returns an id or an address with what rules find in it replaced.
 func (r *Redactor) name(s string) string { return r.replaced("", s, r.inName) }

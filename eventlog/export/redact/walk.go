@@ -46,6 +46,7 @@ func (w *walk) last() string {
 func (r *Redactor) Frame(f *messages.Frame) {
 	before := r.edits
 	r.walkFrame(f, func(*walk) {})
+	f.Trace = r.trace(f.Trace)
 	if f.Cause.Digest != "" && r.edits > before {
 		f.Cause.Digest = r.likeHash(f.Cause.Digest)
 	}
@@ -157,6 +158,8 @@ func (w *walk) field(t reflect.Type, s string) string {
 	case w.collecting:
 	case c == name:
 		return w.name(s)
+	case c == trace:
+		return string(w.trace(messages.TraceContext(s)))
 	case c == hash:
 		if changed, ok := w.hashes[s]; ok {
 			return changed
@@ -171,7 +174,7 @@ func (w *walk) field(t reflect.Type, s string) string {
 // anything to redact.
 func (w *walk) raw(s string) string {
 	structured := w.structured
-	w.structured = w.last() == "raw"
+	w.structured = w.last() == "raw" || w.last() == "rewritten"
 	defer func() { w.structured = structured }()
 	if changed, ok := w.json(s); ok {
 		return changed

@@ -139,7 +139,7 @@ func (e *edit) of(old string) (string, error) {
 	if e == nil {
 		return old, nil
 	}
-	if e.Head < 0 || e.Tail < 0 || e.Head+e.Tail > len(old) {
+	if e.Head < 0 || e.Tail < 0 || e.Tail > len(old)-e.Head {
 		return "", errors.New("it refers to instructions that are longer than those of the definition")
 	}
 	return old[:e.Head] + e.Text + old[len(old)-e.Tail:], nil

@@ -69,8 +69,9 @@ func (rt *Runtime) recorded(ctx context.Context, fork messages.AgentID, o projec
 	if err := rt.calls(ctx, o.Parent, o.At+1, &parent); err != nil {
 		return nil, err
 	}
+	asks := call.Asks()
 	same := func(c *projections.RecordedCall) bool {
-		return c.Tool == call.Tool && turn.SameArguments(c.Arguments, call.Arguments)
+		return c.Asks() == asks
 	}
 	nth := 0
 	for i := range own.List {

@@ -1,10 +1,6 @@
 package projections
 
-import (
-	"crypto/sha256"
-
-	"github.com/reprise-dev/reprise/messages"
-)
+import "github.com/reprise-dev/reprise/messages"
 
 // causedCall is a call of a tool, to explain its events.
 type causedCall struct {
@@ -21,15 +17,14 @@ type causedCall struct {
 
 // madeCall is what is kept of a call of a tool to compare it with others.
 type madeCall struct {
-	line      Cause             // its tool.requested
-	sum       [sha256.Size]byte // of the tool and the arguments that it ran with
-	outcome   Outcome
-	acted     bool // it may have had an effect
-	onUnknown messages.OnUnknown
-	answer    messages.EventNumber // of the model that asked for it
-	unknown   messages.EventNumber // its newest tool.unknown
-	decided   *Cause               // the newest decision about its outcome. Nil: none
-	turn      *causedTurn
+	line    Cause // its tool.requested
+	sum     int64 // as [ToolCall.Sum]
+	outcome Outcome
+	acted   bool                 // as [ToolCall.MayHaveActed]
+	answer  messages.EventNumber // of the model that asked for it
+	unknown messages.EventNumber // its newest tool.unknown
+	decided *Cause               // the newest decision about its outcome. Nil: none
+	turn    *causedTurn
 }
 
 // applyCall folds an event about a call of a tool.
@@ -93,18 +88,7 @@ func (c *causedCall) made() madeCall {
 	l := c.requested
 	l.Text = c.text()
 	return madeCall{
-		line: l, sum: sha256.Sum256([]byte(c.Tool + "\x00" + CanonicalJSON(c.Arguments))), outcome: c.Outcome, acted: c.acted(),
-		onUnknown: c.OnUnknown, answer: c.answer(), unknown: c.unknown, decided: c.decided, turn: c.turn,
+		line: l, sum: c.Sum(), outcome: c.Outcome, acted: c.MayHaveActed(),
+		answer: c.answer(), unknown: c.unknown, decided: c.decided, turn: c.turn,
 	}
-}
-
-// acted reports whether the call may have had an effect.
-func (c *causedCall) acted() bool {
-	switch c.Outcome {
-	case CallCompleted, CallUnknown, CallRunning:
-		return true
-	case CallFailed:
-		return c.Started != 0 && (c.unknown != 0 || !c.Kind.NoEffect())
-	}
-	return false
 }

@@ -154,6 +154,11 @@ func TestMarkRepeats(t *testing.T) {
 	call := func(tool, arguments string, on messages.OnUnknown, started messages.EventNumber, kind messages.ToolFailure) ToolCall {
 		return ToolCall{Tool: tool, Arguments: arguments, OnUnknown: on, Started: started, Kind: kind}
 	}
+	failed := func(arguments string, attempts int, by messages.By) ToolCall {
+		c := call("pay", arguments, messages.Rerun, 1, messages.ToolFailureError)
+		c.Attempt, c.By = attempts, by
+		return c
+	}
 	calls := []Effect{
 		{N: 1, ToolCall: call("pay", `{"to":"bob","cents":5}`, messages.Pause, 2, "")},
 		{N: 3, ToolCall: call("pay", `{ "cents": 5.0, "to": "bob" }`, messages.Rerun, 4, messages.ToolFailureError)},                       // the first again; it had no effect
@@ -163,13 +168,16 @@ func TestMarkRepeats(t *testing.T) {
 		{N: 10, ToolCall: call("pay", `{"to":"bob","cents":6}`, messages.Pause, 11, "")},                                                   // another amount
 		{N: 12, ToolCall: call("look", `{}`, messages.ReadOnly, 13, "")}, {N: 14, ToolCall: call("look", `{}`, messages.ReadOnly, 15, "")}, // they read
 		{N: 16, ToolCall: call("payto", `{"bob":5}`, messages.Pause, 17, "")}, {N: 18, ToolCall: call("pay", `to{"bob":5}`, messages.Pause, 19, "")},
+		{N: 20, ToolCall: failed(`{"run":2}`, 2, "")}, {N: 21, ToolCall: failed(`{"run":2}`, 1, "")}, // the run before may have acted
+		{N: 22, ToolCall: failed(`{"run":1}`, 1, messages.ByDecision)}, {N: 23, ToolCall: failed(`{"run":1}`, 1, "")}, // the person may be wrong
+		{N: 24, ToolCall: failed(`{"run":3}`, 3, messages.ByReconcile)}, {N: 25, ToolCall: failed(`{"run":3}`, 1, messages.By(""))}, // the tool knows of all runs
 	}
 	MarkRepeats(calls)
 	var got []messages.EventNumber
 	for _, c := range calls {
 		got = append(got, c.Repeats)
 	}
-	if want := []messages.EventNumber{0, 1, 1, 1, 6, 0, 0, 0, 0, 0}; !reflect.DeepEqual(got, want) {
+	if want := []messages.EventNumber{0, 1, 1, 1, 6, 0, 0, 0, 0, 0, 0, 20, 0, 22, 0, 0}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

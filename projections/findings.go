@@ -55,12 +55,12 @@ func (w *Why) findRuns(c *causedCall) {
 }
 
 // findEqual adds the equal calls of the agent, and explains the newest one before and the first one after
-// the call of the event.
+// the call of the event. A call is said to repeat another one where [MarkRepeats] says so.
 func (w *Why) findEqual(c *Causes) {
 	var before, after []madeCall
 	for _, m := range c.calls() {
 		switch {
-		case m.sum != w.call.sum || m.line.N == w.call.line.N:
+		case m.sum != w.call.sum || m.sum == 0 || m.line.N == w.call.line.N:
 		case m.line.N < w.call.line.N:
 			before = append(before, m)
 		default:
@@ -69,12 +69,16 @@ func (w *Why) findEqual(c *Causes) {
 	}
 	w.addEqual(CauseRepeats, before[max(0, len(before)-maxEqual):], len(before))
 	w.addEqual(CauseRepeated, after[:min(len(after), maxEqual)], len(after))
-	acted := func(m *madeCall) bool { return m.acted && m.onUnknown != messages.ReadOnly }
+	acted := func(m *madeCall) bool { return m.acted }
 	if first := lastOf(before, acted); first != nil {
 		kind, why, at := explainRepeat(first, w.call)
 		w.find(kind, fmt.Sprintf("this call repeats %s, which %s: %s", first.ref(), first.became(), why), append([]messages.EventNumber{first.line.N, w.call.line.N}, at...)...)
 	}
-	if second := firstOf(after, acted); second != nil {
+	second := firstOf(after, acted)
+	if second == nil && len(after) > 0 {
+		second = &after[0]
+	}
+	if second != nil && w.call.acted {
 		kind, why, at := explainRepeat(w.call, second)
 		w.find(kind, fmt.Sprintf("%s, which %s, repeats this call: %s", second.ref(), second.became(), why), append([]messages.EventNumber{w.call.line.N, second.line.N}, at...)...)
 	}
@@ -163,7 +167,7 @@ func resent(first, second *causedInput) string {
 
 // findElsewhere finds an equal call of another agent, and explains it by why.
 func (w *Why) findElsewhere(kind string, a messages.AgentID, c *Causes, why string) {
-	if w.call == nil || w.call.onUnknown == messages.ReadOnly {
+	if w.call == nil || w.call.sum == 0 {
 		return
 	}
 	calls := c.calls()

@@ -7,20 +7,26 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Sum returns a digest of what the call asks for: calls with the same sum have the same tool and
-// the same arguments, however these are written. 0: the tool only reads, so that a repeat does
-// no harm.
+// Asks returns what the call asks for: equal texts are those of calls with the same tool and the
+// same arguments, however these are written as JSON.
+func (c *ToolCall) Asks() string { return c.Tool + "\x00" + CanonicalJSON(c.Arguments) }
+
+// Sum returns a digest of Asks. 0: the tool only reads, so that a repeat does no harm.
 func (c *ToolCall) Sum() int64 {
 	if c.OnUnknown == messages.ReadOnly {
 		return 0
 	}
-	sum := sha256.Sum256([]byte(c.Tool + "\x00" + CanonicalJSON(c.Arguments)))
+	sum := sha256.Sum256([]byte(c.Asks()))
 	return int64(binary.BigEndian.Uint64(sum[:]) | 1)
 }
 
 // MayHaveActed reports whether the call was started and its tool has not reported that it had no
-// effect.
-func (c *ToolCall) MayHaveActed() bool { return c.Started != 0 && !c.Kind.NoEffect() }
+// effect. A report about the last of several runs says nothing about those before it, and a person who
+// decides that a call has failed may be wrong.
+func (c *ToolCall) MayHaveActed() bool {
+	reported := c.By == messages.ByReconcile || c.By == "" && c.Attempt <= 1
+	return c.Started != 0 && !(reported && c.Kind.NoEffect())
+}
 
 // MarkRepeats sets Repeats of calls, which are all calls of one agent in the order in which its
 // models asked for them.

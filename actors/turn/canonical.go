@@ -2,11 +2,6 @@ package turn
 
 import "github.com/reprise-dev/reprise/projections"
 
-// SameArguments reports whether two texts are the same JSON value.
-func SameArguments(a, b string) bool {
-	return a == b || projections.CanonicalJSON(a) == projections.CanonicalJSON(b)
-}
-
 // same reports whether two texts are the same JSON value. Each text is parsed once in a decision:
 // an answer may hold many calls.
 func (d *decision) same(a, b string) bool { return a == b || d.canonical(a) == d.canonical(b) }

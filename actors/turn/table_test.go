@@ -26,8 +26,7 @@ func TestEveryCommandIsDecided(t *testing.T) {
 
 // unfolded are the events that change no state, and why.
 var unfolded = map[string]string{
-	"agent.activated": "the epoch is that of the frame",
-	"command.noop":    "it uses up the id of a command, which is the cause of the frame",
+	"command.noop": "it uses up the id of a command, which is the cause of the frame",
 }
 
 // Every event of the table is folded, or listed here as one that needs no folding.

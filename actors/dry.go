@@ -105,7 +105,7 @@ func (rt *Runtime) calls(ctx context.Context, id messages.AgentID, from messages
 		if err != nil {
 			return err
 		}
-		to.At(rec.Frame.Time, rec.Frame.Cause.Person())
+		to.InFrame(rec.Frame)
 		for i, ev := range rec.Frame.Events {
 			if n := rec.Frame.First + messages.EventNumber(i); n >= from {
 				to.Apply(n, ev)

@@ -107,7 +107,7 @@ type spawnedChild struct {
 
 // InFrame implements [Framed].
 func (c *Causes) InFrame(f *messages.Frame) {
-	c.At(f.Time, f.Cause.Person())
+	c.origin.InFrame(f)
 	c.cause, c.frame = f.Cause, f.First
 }
 

@@ -21,19 +21,12 @@ type Timed interface {
 	At(at time.Time, by *messages.Person)
 }
 
-// Framed is a View that shows what events are the result of.
+// Framed is a View that shows more of what events are the result of, such as the command or its
+// trace context.
 type Framed interface {
 	View
 	// InFrame sets the frame whose events are applied next. It is called in place of At.
 	InFrame(f *messages.Frame)
-}
-
-// Traced is a View that depends on the trace contexts of commands.
-type Traced interface {
-	View
-	// Trace sets the trace context of the command that recorded the events that are applied
-	// next. Empty: there is none.
-	Trace(t messages.TraceContext)
 }
 
 // Fold applies a frame's events to every view, those after event number upto
@@ -46,9 +39,6 @@ func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more boo
 			v.InFrame(f)
 		case Timed:
 			v.At(f.Time, f.Cause.Person())
-		}
-		if t, ok := v.(Traced); ok {
-			t.Trace(f.Trace)
 		}
 	}
 	for i, ev := range f.Events {
@@ -63,7 +53,7 @@ func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more boo
 	return upto == 0 || f.Last() < upto
 }
 
-// origin is embedded in every Timed view of this package.
+// origin is embedded in every Timed view of this package, which it makes Framed.
 type origin struct {
 	at    time.Time
 	by    *messages.Person
@@ -73,7 +63,14 @@ type origin struct {
 // At implements [Timed].
 func (o *origin) At(at time.Time, by *messages.Person) { o.at, o.by = at.UTC(), by }
 
-// Trace implements [Traced].
+// InFrame implements [Framed].
+func (o *origin) InFrame(f *messages.Frame) {
+	o.At(f.Time, f.Cause.Person())
+	o.Trace(f.Trace)
+}
+
+// Trace sets the trace context of the command that recorded the events that are applied next. Empty:
+// there is none. It is for callers without a frame.
 func (o *origin) Trace(t messages.TraceContext) { o.trace = t }
 
 // event is an event with all that several folds read of it.

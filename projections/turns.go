@@ -155,7 +155,7 @@ func (t *Turn) apply(e *event) {
 // EndedBy returns the turns that a frame ends, with what their terminal events hold.
 func EndedBy(f *messages.Frame) (ended []Turn) {
 	var o origin
-	o.At(f.Time, f.Cause.Person())
+	o.InFrame(f)
 	for i, ev := range f.Events {
 		if e := o.event(f.First+messages.EventNumber(i), ev); e.Is(messages.EndsTurn) {
 			t := Turn{ID: e.Turn}

@@ -197,12 +197,12 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 func (f *folding) size() int { return f.effects.Size() + f.texts }
 
 func (f *folding) apply(frame *messages.Frame) {
-	f.effects.At(frame.Time, frame.Cause.Person())
+	f.effects.InFrame(frame)
 	for i, ev := range frame.Events {
 		n := frame.First + messages.EventNumber(i)
 		if ends(ev.EventType()) {
 			f.delete()
-			f.effects.At(frame.Time, frame.Cause.Person())
+			f.effects.InFrame(frame)
 		}
 		f.effects.Apply(n, ev)
 		f.usage.Apply(n, ev)

@@ -14,9 +14,9 @@ import (
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, timers, replay, inventory, blob, request, why, timeline, find, frames, traces, forks, verify or doctor of an agent; agents, approvals,
-	// usage, effects or dlq of a tenant; doctor, nodes, partitions or index of the whole
-	// store.
+	// children, forks, timers, timeline, why, request, replay, traces, frames, blob,
+	// inventory, verify or doctor of an agent; agents, approvals, usage, effects, find or
+	// dlq of a tenant; doctor, nodes, partitions or index of the whole store.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest. Of the view why it is the event that
 	// is asked about.

@@ -85,7 +85,6 @@ var (
 		"index":      {},
 	}
 	filterableOfAgent = map[string][]string{
-		"effects":   {"at", "tool", "outcome", "since", "until", "where", "repeated", "turn", "from", "cursor"},
 		"show":      {"at"},
 		"events":    {"from", "tail", "follow", "whole", "turn", "cursor"},
 		"history":   {"at", "whole", "turn", "from", "tail", "cursor"},
@@ -94,18 +93,20 @@ var (
 		"turns":     {"at", "last", "whole", "from", "tail", "cursor"},
 		"usage":     {"at", "from", "cursor"},
 		"approvals": {"at", "remembered", "from", "cursor"},
+		"effects":   {"at", "tool", "outcome", "since", "until", "where", "repeated", "turn", "from", "cursor"},
 		"children":  {"at", "from", "cursor"},
-		"timers":    {"at", "from", "cursor"},
 		"forks":     {"at", "from", "cursor"},
-		"replay":    {"at", "whole", "turn", "from", "cursor"},
-		"why":       {"at"},
+		"timers":    {"at", "from", "cursor"},
 		"timeline":  {"at", "from", "tail", "follow", "turn", "cursor"},
+		"why":       {"at"},
+		"request":   {"at"},
+		"replay":    {"at", "whole", "turn", "from", "cursor"},
 		"traces":    {"at", "whole", "turn", "since", "until", "from", "cursor"},
-		"inventory": {},
+		"frames":    {"at", "from", "cursor"},
 		"blob":      {"blob", "from", "cursor"},
+		"inventory": {},
 		"verify":    {},
 		"doctor":    {},
-		"request":   {"at"},
 	}
 )
 

@@ -148,7 +148,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "request":
 		return g.request(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, timers, replay, inventory, blob, request, why, timeline, frames, traces, forks, verify and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, forks, timers, timeline, why, request, replay, traces, frames, blob, inventory, verify and doctor", q.View)
 }
 
 // lines pages the list that the views give once the agent's events are folded;

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -94,7 +95,7 @@ func (a *app) runRemembered(ctx context.Context, agent string, at messages.Event
 	decisions := a.ofAgent(ctx, agent, messages.Query{View: "approvals", Remembered: true, At: at})
 	rows, err := table(a, "TOOL\tDECISION\tSINCE\tPERSON\tREASON", decisions, func(r messages.Remembered) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),
-			a.time(r.At), personText(r.Person), projections.Printable(r.Reason, 160))
+			a.time(r.At), replay.Person(r.Person), projections.Printable(r.Reason, 160))
 	})
 	return a.listed(rows, err, "no decision is remembered for "+agent,
 		fmt.Sprintf("`%s approvals forget %s TOOL` has its calls asked about again", a.started, agent))

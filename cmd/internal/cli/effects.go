@@ -6,11 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -91,7 +90,7 @@ func outcomeText(e projections.Effect) string {
 		outcome += " by " + projections.Printable(string(e.By), 40)
 	}
 	if e.Person != nil {
-		outcome += ", decided by " + personText(e.Person)
+		outcome += ", decided by " + replay.Person(e.Person)
 	} else if e.ApprovedBy == messages.ByRemembered {
 		outcome += ", " + projections.Printable(e.Approval, 40) + " by an earlier decision"
 	}
@@ -99,25 +98,6 @@ func outcomeText(e projections.Effect) string {
 		outcome += fmt.Sprintf(", %d attempts", e.Attempt)
 	}
 	return outcome
-}
-
-// personText is a person in a table; empty for nil. What senders choose is in quotes
-// unless it is one word, and never hides that it is claimed.
-func personText(p *messages.Person) string {
-	if p == nil {
-		return ""
-	}
-	text := projections.Printable(p.Name, 60)
-	if strings.ContainsAny(text, " \"=()") {
-		text = strconv.Quote(text)
-	}
-	if p.Account != "" {
-		text += " of " + projections.Printable(p.Account, 60)
-	}
-	if p.Claimed {
-		text += " (claimed)"
-	}
-	return text
 }
 
 // outputText is the beginning of what a call gave, or why it waits.

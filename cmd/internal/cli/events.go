@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -107,7 +108,7 @@ func (a *app) eventLine(line json.RawMessage) (text string, cut bool) {
 	}
 	data := projections.Printable(strings.Join(fields, " "), 160)
 	if ev.Person != nil {
-		data = strings.TrimSpace(data + " person=" + personText(ev.Person))
+		data = strings.TrimSpace(data + " person=" + replay.Person(ev.Person))
 	}
 	shown := a.fits(data, n+at+kind+place)
 	return n + a.dim(a.out, at) + a.bold(a.out, kind) + place + shown, shown != data

@@ -219,7 +219,7 @@ func codedPerson(p *messages.Person) string {
 	if p == nil {
 		return ""
 	}
-	return ", by " + code(personText(p))
+	return ", by " + code(replay.Person(p))
 }
 
 // longestRun is the length of the longest run of backticks.

@@ -128,7 +128,7 @@ func by(p *messages.Person) string {
 	if p == nil {
 		return ""
 	}
-	return ", by " + personText(p)
+	return ", by " + replay.Person(p)
 }
 
 // costText is what model calls used and cost.

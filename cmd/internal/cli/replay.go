@@ -87,7 +87,7 @@ func (a *app) debug(ctx context.Context, agent string, q messages.Query) error {
 	ask := func(ctx context.Context, q messages.Query) iter.Seq2[json.RawMessage, error] {
 		return c.Query(ctx, agent, q)
 	}
-	return replay.Run(ctx, replay.Config{Agent: agent, Source: ask, Rows: q, Zone: zone, In: a.in, Out: terminalOf(a.out)})
+	return replay.Run(ctx, replay.Config{Agent: agent, Source: ask, Rows: q, Request: requestIn(zone), Zone: zone, In: a.in, Out: terminalOf(a.out)})
 }
 
 // replayRows prints a line for each row of an agent's timeline.

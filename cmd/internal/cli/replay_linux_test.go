@@ -136,6 +136,8 @@ func TestDebugger(t *testing.T) {
 	d.until("8 of 8 rows")
 	d.types(":6\r2")
 	d.golden("history", "event 6", "call call_", "5 of 8 rows")
+	d.types("4")
+	d.until("instructions", "yes, the hash that was recorded", "tool          refund")
 	d.types("5/refund completed\r")
 	d.golden("event", `"tool": "refund"`, "6 of 8 rows")
 	d.types("q")

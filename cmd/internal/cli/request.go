@@ -32,7 +32,9 @@ one object; by_hook marks what a hook has put in.`,
 					return err
 				}
 			}
-			_, err = printed(a, a.ofAgent(cmd.Context(), args[0], q), a.requestText)
+			_, err = printed(a, a.ofAgent(cmd.Context(), args[0], q), func(r projections.ModelRequest) {
+				a.requestText(r, a.moment(r.At, time.DateTime))
+			})
 			return err
 		},
 	}, defaultTimeout)
@@ -47,13 +49,22 @@ func eventNumber(text string) (messages.EventNumber, error) {
 	return messages.EventNumber(n), nil
 }
 
-// requestText prints a request for a person.
-func (a *app) requestText(r projections.ModelRequest) {
+// requestIn returns the text of a request, with its time in a zone.
+func requestIn(zone *time.Location) func(projections.ModelRequest) string {
+	return func(r projections.ModelRequest) string {
+		var b strings.Builder
+		(&app{out: &b}).requestText(r, r.At.In(zone).Format(time.DateTime+" MST"))
+		return b.String()
+	}
+}
+
+// requestText prints a request of some time for a person.
+func (a *app) requestText(r projections.ModelRequest, at string) {
 	where := fmt.Sprintf("turn %s, step %d", r.Turn, r.Step)
 	if r.Summary {
 		where = "a summary of the history"
 	}
-	a.headline("request", "%s, attempt %d, call %s, event %d, %s", where, r.Attempt, r.Call, r.N, a.moment(r.At, time.DateTime))
+	a.headline("request", "%s, attempt %d, call %s, event %d, %s", where, r.Attempt, r.Call, r.N, at)
 	model := r.Model
 	if r.SentAs != "" {
 		model += ", sent as " + r.SentAs

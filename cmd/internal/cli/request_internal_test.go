@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -26,12 +25,9 @@ func TestRequestText(t *testing.T) { // A103
 		Changed: []string{"model", "instructions", "tools", "items"}, LeftOut: 3, Hooks: []projections.RequestHook{{Hook: "scrub" + escape, Reason: "private" + escape}},
 		Around: []string{"cache" + escape}, Why: "a part of it cannot be read" + escape,
 	}
-	var out bytes.Buffer
-	a := &app{out: &out, started: "reprise", utc: true}
-	a.requestText(r)
-	text := out.String()
+	text := requestIn(time.UTC)(r)
 	for _, want := range []string{
-		"turn t3, step 1, attempt 2, call m5, event 6, 2026-01-02 03:04:05", "openai/gpt, sent as other", "[changed by a hook]", `{"seed":3}`, "required",
+		"turn t3, step 1, attempt 2, call m5, event 6, 2026-01-02 03:04:05 UTC", "openai/gpt, sent as other", "[changed by a hook]", `{"seed":3}`, "required",
 		"scrub", "has changed the request: private", "cache", "answered again, elsewhere or not at all", "no: a part of it cannot be read",
 		"pay", "[by a hook]", `{"type":"object"}`, "2, 3 of the history are left out", "     4  user", "blob abc is gone", "  hook  developer",
 	} {

@@ -1,14 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -61,36 +60,11 @@ func (a *app) whyText(w projections.Why) {
 		if c.N != 0 {
 			n = fmt.Sprint(c.N)
 		}
-		rows = append(rows, []string{string(c.Relation), c.Agent.String(), n, a.time(c.At), causeText(c)})
+		rows = append(rows, []string{string(c.Relation), c.Agent.String(), n, a.time(c.At), replay.Cause(c)})
 	}
 	a.columns(rows)
 	a.printf("\n")
 	a.fields(slices.Concat(a.found(w), a.furtherFrom(w)))
-}
-
-// causeText is a line of a chain of causes.
-func causeText(c projections.Cause) string {
-	text := projections.Printable(c.Text, 400)
-	switch {
-	case c.Command == "":
-	case strings.Contains(c.Text, c.ID): // it is an input, whose text names it
-		text += " [" + sender(c) + "]"
-	default:
-		text += " [" + projections.Printable(c.Command+" "+c.ID, 160) + " " + sender(c) + "]"
-	}
-	if c.More > 0 {
-		text += fmt.Sprintf(" (and %d more before)", c.More)
-	}
-	return text
-}
-
-// sender is who sent a command, and through which endpoint.
-func sender(c projections.Cause) string {
-	if c.Endpoint == messages.EndpointPeer && c.Person == nil {
-		return "from another agent"
-	}
-	by := cmp.Or(personText(c.Person), "no one named")
-	return "by " + by + " through " + cmp.Or(projections.Printable(string(c.Endpoint), 40), "an unknown endpoint")
 }
 
 // found is what is evident from the chain.

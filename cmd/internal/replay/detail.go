@@ -63,17 +63,17 @@ const mostText = 256 << 10
 
 // detailOf returns a function that asks for what is shown of an event, until its context or that of
 // the debugger ends.
-func detailOf(ctx context.Context, ask Source) func(context.Context, wanted) detailMsg {
+func detailOf(ctx context.Context, c Config) func(context.Context, wanted) detailMsg {
 	return func(until context.Context, w wanted) detailMsg {
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(until, cancel)()
 		var text strings.Builder
-		for line, err := range ask(within, w.tab.query(w.n)) {
+		for line, err := range c.Source(within, w.tab.query(w.n)) {
 			if err != nil {
 				return detailMsg{of: w, lines: []string{err.Error()}, failed: true}
 			}
-			if text.WriteString(w.tab.text(line)); text.Len() > mostText {
+			if text.WriteString(w.tab.text(line, c.Request)); text.Len() > mostText {
 				text.WriteString("… the rest is left out here\n")
 				break
 			}
@@ -84,7 +84,7 @@ func detailOf(ctx context.Context, ask Source) func(context.Context, wanted) det
 }
 
 // text returns a line of the tab's view as a person reads it. It is as users and models wrote it.
-func (t tab) text(line json.RawMessage) string {
+func (t tab) text(line json.RawMessage, request func(projections.ModelRequest) string) string {
 	switch t {
 	case tabChange:
 		var c projections.Change
@@ -97,68 +97,36 @@ func (t tab) text(line json.RawMessage) string {
 			return itemText(item)
 		}
 	case tabWhy:
-		var c causes
-		if json.Unmarshal(line, &c) == nil && c.Chain != nil {
-			return c.String()
+		var w projections.Why
+		if json.Unmarshal(line, &w) == nil && w.Chain != nil {
+			return whyText(w)
+		}
+	case tabRequest:
+		var r projections.ModelRequest
+		if json.Unmarshal(line, &r) == nil && request != nil {
+			return request(r)
 		}
 	}
 	var indented bytes.Buffer
 	if json.Indent(&indented, line, "", "  ") != nil {
 		return string(line) + "\n"
 	}
-	if t == tabRequest {
-		return paragraphs(indented.String()) + "\n"
-	}
 	return indented.String() + "\n"
 }
 
-// paragraphs returns JSON with the lines of its texts one below the other: instructions are read, not
-// parsed.
-func paragraphs(indented string) string {
+// whyText returns a line for each cause, behind what was found. A cause of another agent is not named as
+// an event, to which the debugger could not jump.
+func whyText(w projections.Why) string {
 	var b strings.Builder
-	for line := range strings.Lines(indented) {
-		margin := line[:len(line)-len(strings.TrimLeft(line, " "))] + "    "
-		for i := 0; i < len(line); i++ {
-			switch {
-			case line[i] != '\\':
-				b.WriteByte(line[i])
-				continue
-			case line[i+1] == 'n':
-				b.WriteString("\n" + margin)
-			default:
-				b.WriteString(line[i : i+2])
-			}
-			i++
-		}
-	}
-	return b.String()
-}
-
-// causes are what the view why answers with, as far as it is shown.
-type causes struct {
-	Agent messages.AgentID
-	Chain []struct {
-		Relation string
-		Agent    messages.AgentID
-		N        messages.EventNumber
-		Text     string
-	}
-	Findings []struct{ Text string }
-}
-
-// String returns a line for each cause. One of another agent is not named as an event, to which the
-// debugger could not jump.
-func (c causes) String() string {
-	var b strings.Builder
-	for _, f := range c.Findings {
+	for _, f := range w.Findings {
 		b.WriteString(f.Text + "\n\n")
 	}
-	for _, cause := range c.Chain {
-		name := fmt.Sprintf("event %d", cause.N)
-		if cause.Agent != c.Agent {
-			name = fmt.Sprintf("%s at %d", cause.Agent, cause.N)
+	for _, c := range w.Chain {
+		name := fmt.Sprintf("event %d", c.N)
+		if c.Agent != w.Agent {
+			name = fmt.Sprintf("%s at %d", c.Agent, c.N)
 		}
-		fmt.Fprintf(&b, "%s  %s  %s\n", name, cause.Relation, cause.Text)
+		fmt.Fprintf(&b, "%s  %s  %s\n", name, c.Relation, Cause(c))
 	}
 	return b.String()
 }

@@ -35,6 +35,8 @@ type Config struct {
 	Source Source
 	// Rows selects rows by From, At and Turn. The zero value: all, and those that come.
 	Rows messages.Query
+	// Request returns a request as text. Nil: requests are shown as JSON.
+	Request func(projections.ModelRequest) string
 	// Zone is that of the times shown. Nil: UTC.
 	Zone *time.Location
 	In   io.Reader
@@ -57,7 +59,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	m := newModel(c.Agent, c.Zone, detailOf(ctx, c.Source), time.Now)
+	m := newModel(c.Agent, c.Zone, detailOf(ctx, c), time.Now)
 	m.begin(first)
 	p := tea.NewProgram(m, tea.WithInput(c.In), tea.WithOutput(c.Out))
 	q.Tail, q.Follow = 0, q.At == 0

@@ -81,7 +81,7 @@ type desk struct {
 func atDesk(t *testing.T, width, height int, rows []projections.Row, run func(*desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{t: t}
-		d.model = newModel("support/7", nil, detailOf(t.Context(), d.answer), func() time.Time { return began.Add(70 * time.Second) })
+		d.model = newModel("support/7", nil, detailOf(t.Context(), Config{Source: d.answer, Request: asked}), func() time.Time { return began.Add(70 * time.Second) })
 		d.begin(rows)
 		d.send(tea.WindowSizeMsg{Width: width, Height: height})
 		d.run(d.Init())
@@ -446,7 +446,7 @@ func TestDetailsAreCancelled(t *testing.T) {
 				yield(nil, ctx.Err())
 			}
 		}
-		m := newModel("support/7", nil, detailOf(t.Context(), waits), time.Now)
+		m := newModel("support/7", nil, detailOf(t.Context(), Config{Source: waits}), time.Now)
 		m.begin(story(len(happened)))
 		_, fetch := m.Update(m.Init()())
 		go fetch()
@@ -511,10 +511,19 @@ func encodedAll(rows []projections.Row) (all []string) {
 	return all
 }
 
-// A line of JSON that has lines itself is shown as these, and no other escape is changed.
-func TestParagraphs(t *testing.T) {
-	got := tabRequest.text(json.RawMessage(`{"instructions":"Be brief.\nNever say \\no \"x\"."}`))
-	if want := "{\n  \"instructions\": \"Be brief.\n      Never say \\\\no \\\"x\\\".\"\n}\n"; got != want {
+// asked stands for how a request is written.
+func asked(r projections.ModelRequest) string {
+	return "model " + r.Model + "\n" + r.Instructions + "\n"
+}
+
+// A request is shown as its text, line by line, and causes with who sent them.
+func TestTexts(t *testing.T) {
+	request := json.RawMessage(`{"model":"demo/demo","instructions":"Be brief.\nNever say \\no \"x\"."}`)
+	if got, want := tabRequest.text(request, asked), "model demo/demo\nBe brief.\nNever say \\no \"x\".\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	why := json.RawMessage(`{"agent":"support/7","n":9,"chain":[{"relation":"decided","agent":"support/7","n":9,"text":"pay was granted","command":"approve","id":"a1","endpoint":"ctl","person":{"name":"Ann Lee","claimed":true}}]}`)
+	if got, want := tabWhy.text(why, nil), "event 9  decided  pay was granted [approve a1 by \"Ann Lee\" (claimed) through ctl]\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

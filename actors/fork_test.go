@@ -111,7 +111,7 @@ func TestForkWithChanges(t *testing.T) { // A81
 	}
 }
 
-// Both go on after a fork, and neither sees what the other did later. Nothing of the prefix is stored
+// Both continue after a fork, and neither sees what the other did later. Nothing of the prefix is stored
 // for the fork, and a clear takes it back to that.
 func TestForkOfARestingAgent(t *testing.T) { // A81
 	for _, every := range []int{1, -1} { // with snapshots and without

@@ -21,8 +21,8 @@ func (c *ToolCall) Sum() int64 {
 }
 
 // MayHaveActed reports whether the call was started and its tool has not reported that it had no
-// effect. A report about the last of several runs says nothing about those before it, and a person who
-// decides that a call has failed may be wrong.
+// effect. Such a report does not count if it is about the last of several runs, or if a person has decided that
+// the call failed: the runs before may have had an effect, and the person may be wrong.
 func (c *ToolCall) MayHaveActed() bool {
 	reported := c.By == messages.ByReconcile || c.By == "" && c.Attempt <= 1
 	return c.Started != 0 && !(reported && c.Kind.NoEffect())

@@ -10,6 +10,6 @@
 //   - A stream is compared up to its first difference and no further: what follows from a
 //     difference is none of its own.
 //   - What cannot be decided again from the log alone is counted in [Result.Unchecked] and is
-//     never taken for equal in silence.
+//     never taken for equal without a note.
 //   - A damaged stream gives a [Result], never a panic.
 package verify

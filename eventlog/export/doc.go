@@ -2,7 +2,7 @@
 // definitions that it followed and its large payloads, in clear.
 //
 // A file holds one agent or several, one after another. It is lines of JSON, usually
-// compressed by gzip. The first name of a line's object tells what the line is:
+// compressed by gzip. The first name of a line's object names what the line is:
 //
 //	reprise     Head: whose events follow. It begins an agent.
 //	definition  Definition: stands before the first frame that names it.

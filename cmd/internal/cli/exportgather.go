@@ -83,7 +83,7 @@ func (g *gathered) definition() (d storedDefinition) {
 	return d
 }
 
-// storedDefinition is what an agent's model is told before its history.
+// storedDefinition is what an agent's model reads before its history.
 type storedDefinition struct {
 	Instructions string `json:"instructions"`
 	Tools        []struct {

@@ -25,7 +25,7 @@ func (a *app) fork() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fork AGENT NEW", GroupID: groupChange, Args: cobra.ExactArgs(2),
 		Short: "Make a new agent that continues from any event of another one",
-		Long: `Make a new agent that continues from any event of another one, its parent. Both go on, and
+		Long: `Make a new agent that continues from any event of another one, its parent. Both continue, and
 neither sees what the other does later. The events up to that one are shared, not
 copied: the parent cannot be deleted while the fork exists, except with --cascade.
 

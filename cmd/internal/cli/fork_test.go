@@ -18,7 +18,7 @@ func (w *world) newest(agent, eventType string) string {
 	return fmt.Sprint(all[len(all)-1]["n"])
 }
 
-// A fork goes on by itself, also after a restart; its tools are dry until they are used, and its parent
+// A fork continues by itself, also after a restart; its tools are dry until they are used, and its parent
 // is deleted with it alone.
 func TestFork(t *testing.T) { // A81
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// The variables of OpenTelemetry that are read: what all programs are told that send by OTLP.
+// The variables of OpenTelemetry that are read, as by all programs that send by OTLP.
 const (
 	otlpVariable        = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	otlpHeadersVariable = "OTEL_EXPORTER_OTLP_HEADERS"

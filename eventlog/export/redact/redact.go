@@ -76,7 +76,7 @@ func New(rules []Rule) (*Redactor, error) {
 			return nil, fmt.Errorf("rule %q: a name has 1 to 32 of A-Z a-z 0-9 _ -", rule.Name)
 		}
 		if _, twice := r.counts[rule.Name]; twice {
-			return nil, fmt.Errorf("rule %q is there twice: give each a name of its own", rule.Name)
+			return nil, fmt.Errorf("there are two rules %q: give each a name of its own", rule.Name)
 		}
 		r.counts[rule.Name] = 0
 		switch {

@@ -17,18 +17,18 @@ import (
 func (a *app) request() *cobra.Command {
 	q := messages.Query{View: "request"}
 	return a.connects(&cobra.Command{
-		Use: "request AGENT [N]", GroupID: groupLook, Args: cobra.RangeArgs(1, 2),
+		Use: "request AGENT [EVENT]", GroupID: groupLook, Args: cobra.RangeArgs(1, 2),
 		Short: "Show what a model was sent: instructions, tools, settings and items",
 		Long: `Show what a model was sent: settings, instructions, tools and the items of history as
-it was shown them, put together again from the log, also as hooks have changed it. N
-is the number of an event, as ` + "`reprise events`" + ` lists them: that of the model call, or
+it was shown them, put together again from the log, also as hooks have changed it.
+EVENT is the number of an event, as ` + "`reprise events`" + ` lists them: that of the model call, or
 of what came of it, such as its answer or a call of a tool. Default: the newest model call.
 
 matches reports whether the whole has the hash that was recorded when it was sent. -o json is
 one object; by_hook marks what a hook has put in.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 1 {
-				if q.At, err = eventNumber(args[1]); err != nil {
+				if q.At, err = a.eventNumber(args[0], args[1]); err != nil {
 					return err
 				}
 			}
@@ -40,11 +40,11 @@ one object; by_hook marks what a hook has put in.`,
 	}, defaultTimeout)
 }
 
-// eventNumber reads the number of an event.
-func eventNumber(text string) (messages.EventNumber, error) {
+// eventNumber reads the number of an event of an agent.
+func (a *app) eventNumber(agent, text string) (messages.EventNumber, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		return 0, usage("%q is no event: write its number, 1 or more, as `events` lists it", text)
+		return 0, usage("EVENT %q: write the number of an event, such as 17; `%s events %s` lists them", text, a.started, agent)
 	}
 	return messages.EventNumber(n), nil
 }

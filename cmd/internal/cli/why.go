@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -41,11 +40,11 @@ An input that came again under its own id had no effect, and is not recorded.`,
 		Example: `  reprise effects --tool refund --where order=7
   reprise why support/ticket-42 17`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := strconv.ParseUint(args[1], 10, 64)
-			if err != nil || n == 0 {
-				return usage("EVENT %q: write the number of an event, such as 17; `%s events %s` lists them", args[1], a.started, args[0])
+			n, err := a.eventNumber(args[0], args[1])
+			if err != nil {
+				return err
 			}
-			q := messages.Query{View: "why", At: messages.EventNumber(n)}
+			q := messages.Query{View: "why", At: n}
 			_, err = printed(a, a.ofAgent(cmd.Context(), args[0], q), a.whyText)
 			return err
 		},

@@ -48,6 +48,7 @@ func TestWhy(t *testing.T) {
 	w.run("why", "support/none", "1").exits(1, "does not exist", "ls")
 	w.run("why", "support/t1", "x").exits(2, "number of an event", "events support/t1")
 	w.run("why", "support/t1", "0").exits(2, "number of an event")
+	w.run("request", "support/t1", "0").exits(2, "number of an event", "events support/t1")
 	w.run("why", "support/t1").exits(2)
 }
 

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -47,32 +47,7 @@ func (a *app) item(item projections.HistoryItem) {
 // itemAs prints an item with what it comes from, such as the number of an event.
 func (a *app) itemAs(from string, item projections.HistoryItem) {
 	const margin = "        "
-	title, text := string(item.Type), item.Content.Text()
-	switch item.Type {
-	case messages.ItemMessage:
-		title = item.Role
-	case messages.ItemCall:
-		title, text = "call", fmt.Sprintf("%s(%s)", item.Name, item.Arguments)
-	case messages.ItemCallOutput:
-		title, text = "result", item.Output
-	case messages.ItemReasoning, messages.ItemRefusal:
-	default: // of a hosted tool
-		text = projections.Printable(string(item.Raw), 400)
-	}
-	for _, part := range item.Content {
-		if part.ImageURL != "" {
-			text += "\n[image " + projections.Printable(part.ImageURL, 120) + "]"
-		}
-	}
-	if item.Missing != "" {
-		text += "[" + projections.Printable(item.Missing, 0) + "]"
-	}
-	if item.CallID != "" {
-		title += " " + string(item.CallID)
-	}
-	if item.Status != "" {
-		title += " [" + string(item.Status) + "]"
-	}
+	title, text := replay.Item(item)
 	a.printf("%6s  %s\n%s%s\n", from, a.bold(a.out, projections.Printable(title, 200)), margin, indented(safe(text), margin))
 }
 

@@ -149,21 +149,8 @@ func changeText(c projections.Change) string {
 	return b.String()
 }
 
-// itemText returns an item of history.
+// itemText returns an item of history with its event.
 func itemText(item projections.HistoryItem) string {
-	title, text := string(item.Type), projections.ContentText(item.Content)
-	switch item.Type {
-	case messages.ItemMessage:
-		title = item.Role
-	case messages.ItemCall:
-		title, text = "call", item.Name+"("+item.Arguments+")"
-	case messages.ItemCallOutput:
-		title, text = "result", item.Output
-	}
-	for _, more := range [...]string{string(item.CallID), string(item.Status), item.Missing} {
-		if more != "" {
-			title += " " + more
-		}
-	}
+	title, text := Item(item)
 	return fmt.Sprintf("event %d  %s\n  %s\n", item.N, title, strings.ReplaceAll(text, "\n", "\n  "))
 }

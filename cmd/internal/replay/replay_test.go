@@ -516,10 +516,14 @@ func asked(r projections.ModelRequest) string {
 	return "model " + r.Model + "\n" + r.Instructions + "\n"
 }
 
-// A request is shown as its text, line by line, and causes with who sent them.
+// A request is shown as its text, line by line, items as history prints them, and causes with who sent them.
 func TestTexts(t *testing.T) {
 	request := json.RawMessage(`{"model":"demo/demo","instructions":"Be brief.\nNever say \\no \"x\"."}`)
 	if got, want := tabRequest.text(request, asked), "model demo/demo\nBe brief.\nNever say \\no \"x\".\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	hosted := json.RawMessage(`{"n":5,"type":"web_search","status":"completed","raw":{"q":"order 7"}}`)
+	if got, want := tabHistory.text(hosted, nil), "event 5  web_search [completed]\n  {\"q\":\"order 7\"}\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	why := json.RawMessage(`{"agent":"support/7","n":9,"chain":[{"relation":"decided","agent":"support/7","n":9,"text":"pay was granted","command":"approve","id":"a1","endpoint":"ctl","person":{"name":"Ann Lee","claimed":true}}]}`)

@@ -54,3 +54,34 @@ func sender(c projections.Cause) string {
 	by := cmp.Or(Person(c.Person), "no one named")
 	return "by " + by + " through " + cmp.Or(projections.Printable(string(c.Endpoint), 40), "an unknown endpoint")
 }
+
+// Item returns what an item of history is, and its text, as users and models wrote them.
+func Item(item projections.HistoryItem) (title, text string) {
+	title, text = string(item.Type), item.Content.Text()
+	switch item.Type {
+	case messages.ItemMessage:
+		title = item.Role
+	case messages.ItemCall:
+		title, text = "call", fmt.Sprintf("%s(%s)", item.Name, item.Arguments)
+	case messages.ItemCallOutput:
+		title, text = "result", item.Output
+	case messages.ItemReasoning, messages.ItemRefusal:
+	default: // of a hosted tool
+		text = projections.Printable(string(item.Raw), 400)
+	}
+	for _, part := range item.Content {
+		if part.ImageURL != "" {
+			text += "\n[image " + projections.Printable(part.ImageURL, 120) + "]"
+		}
+	}
+	if item.Missing != "" {
+		text += "[" + projections.Printable(item.Missing, 0) + "]"
+	}
+	if item.CallID != "" {
+		title += " " + string(item.CallID)
+	}
+	if item.Status != "" {
+		title += " [" + string(item.Status) + "]"
+	}
+	return title, text
+}

@@ -110,7 +110,7 @@ func (rt *Runtime) loadPrefix(ctx context.Context, epoch messages.Epoch, c messa
 		err = messages.Refuse(messages.Damaged, "agent %s cannot be forked at event %d: %v", parent, c.At, err)
 	case err != nil:
 		err = messages.Refuse(messages.Unavailable, "agent %s cannot be read now: %v", parent, err)
-	case l.tail.Last != c.At:
+	case l.tail.Last != c.At || l.state.Life.Deleted != nil: // or it is the tombstone
 		err = messages.Refuse(messages.NotFound, "event %d of agent %s is not stored (any more)", c.At, parent)
 	}
 	in.Digest = l.tail.Digest

@@ -342,6 +342,61 @@ func TestForkRefused(t *testing.T) { // A81
 	}
 }
 
+// The parent of a fork may have had a life before, whose events are gone: the fork begins where its
+// parent does, and not within that life.
+func TestForkOfALaterLife(t *testing.T) {
+	for _, every := range []int{1, -1} { // with snapshots and without
+		s := actorstest.New(t, nil)
+		cfg := config(echo())
+		cfg.SnapshotEvery = every
+		node := s.Start(cfg)
+		node.Must(ada, say("u1", "one"))
+		s.Until(ada, "turn.completed")
+		deleted := node.Must(ada, messages.Delete{ID: "d1"}).N
+		node.Must(ada, say("u2", "two"))
+		s.Until(ada, "turn.completed", 2) // of both lives
+		for _, at := range []messages.EventNumber{1, deleted - 1, deleted} {
+			answer := node.Do(zoe, messages.BeginFork{ID: fmt.Sprint("fork:", at), Parent: ada.Full(), At: at})
+			if wantCode(t, answer, messages.NotFound); answer.Err != nil && !strings.Contains(answer.Err.Message, "of agent "+ada.String()+" is not stored (any more)") {
+				t.Errorf("at %d: got %v", at, answer.Err)
+			}
+		}
+		forked(t, s, node, zoe, 0)
+		node.Stop()
+		node = s.Start(cfg)
+		node.Must(zoe, say("u3", "three"))
+		s.Until(zoe, "turn.completed")
+		if got, want := wholeLog(t, s.Store(), zoe), "two, heard two, three, heard three"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// A fork of a fork is refused, and nothing recorded, where its log could not be read.
+func TestForkOfTooManyForks(t *testing.T) {
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	cfg.SnapshotEvery = -1
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	parent := ada
+	for i := range prefix.MaxDepth {
+		fork := actorstest.Agent("test", fmt.Sprint("fork", i))
+		node.Must(parent, messages.Fork{ID: "f", Fork: fork.Full()})
+		s.Until(parent, "fork.settled")
+		parent = fork
+	}
+	wantCode(t, node.Do(parent, messages.Fork{ID: "f", Fork: zoe.Full()}), messages.Conflict)
+	node.Stop()
+	node = s.Start(cfg)
+	node.Must(parent, say("u2", "two"))
+	s.Until(parent, "turn.completed")
+	if got, want := wholeLog(t, s.Store(), parent), "one, heard one, two, heard two"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // A fork is made though the nodes of both stop at every moment of it, and once.
 func TestForkThroughCrashes(t *testing.T) { // A81
 	for crash := range 3 {

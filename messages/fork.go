@@ -168,6 +168,10 @@ type ToolsEnabled struct {
 // EventType returns "tools.enabled".
 func (ToolsEnabled) EventType() string { return "tools.enabled" }
 
+// MaxPrefixes is how many logs of others an agent's log may begin with: that of a fork of a fork begins
+// with two.
+const MaxPrefixes = 16
+
 // Prefix is the part of another agent's log that an agent's log begins with.
 type Prefix struct {
 	Agent AgentID

@@ -12,6 +12,8 @@ type Origin struct {
 	Parent messages.AgentID `json:"parent"`
 	// At is the newest event that both have.
 	At messages.EventNumber `json:"at"`
+	// Depth is how many logs of others its log begins with: 1 if the parent is no fork.
+	Depth int `json:"depth"`
 	// Tools reports whether the fork runs its tools. If not, calls have recorded results, or wait
 	// for a person.
 	Tools bool `json:"tools"`
@@ -62,7 +64,7 @@ func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
 		f.settled(ev)
 	case messages.AgentForked:
 		parent, _ := messages.ParseAgentID(ev.Parent)
-		f.Origin, f.List = &Origin{Parent: parent, At: ev.At, Set: ev.Set}, nil
+		f.Origin, f.List = &Origin{Parent: parent, At: ev.At, Depth: f.Depth() + 1, Set: ev.Set}, nil
 	case messages.ToolsEnabled:
 		if f.Origin != nil {
 			enabled := *f.Origin
@@ -85,6 +87,14 @@ func (f *Forks) settled(ev messages.ForkSettled) {
 		f.List = slices.Clone(f.List)
 		f.List[i].Status = ForkBegun
 	}
+}
+
+// Depth returns how many logs of others the agent's log begins with. 0: it is no fork.
+func (f *Forks) Depth() int {
+	if f.Origin == nil {
+		return 0
+	}
+	return f.Origin.Depth
 }
 
 // Dry reports whether the agent is a fork that does not run its tools.

@@ -32,6 +32,8 @@ func (d *decision) fork(c messages.Fork) error {
 		return messages.Refuse(messages.BadInput, "agent %s is of another tenant than %s: a fork has the tenant of its parent", fork, d.env.Agent)
 	case at > d.s.Last:
 		return messages.Refuse(messages.NotFound, "agent %s has %d events: there is no event %d to fork it at", d.env.Agent, d.s.Last, at)
+	case d.s.Forks.Depth() >= messages.MaxPrefixes:
+		return messages.Refuse(messages.Conflict, "agent %s is a fork of a fork, %d times: fork one of the agents that it comes from", d.env.Agent, d.s.Forks.Depth())
 	case d.s.Forks.Of(fork) != nil:
 		return messages.Refuse(messages.Conflict, "agent %s was forked as %s before: choose another name", d.env.Agent, fork)
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // MaxDepth is how many prefixes may follow one another: that of a fork of a fork is two.
-const MaxDepth = 16
+const MaxDepth = messages.MaxPrefixes
 
 // ErrDeep is wrapped by the error for a fork with more than MaxDepth prefixes.
 var ErrDeep = errors.New("too many forks are forks of one another")
@@ -121,7 +121,7 @@ func (s *store) prefix(ctx context.Context, first eventlog.Recorded, p messages.
 			case err != nil:
 				yield(eventlog.Recorded{}, err)
 				return
-			case rec.Frame.First > from:
+			case rec.Frame.First > from && !(eventlog.Ends(rec.Frame) && rec.Frame.First <= p.Last): // the life before a tombstone is no one's
 				gone(fmt.Errorf("event %d of it is not stored any more", from))
 				return
 			}
@@ -150,7 +150,7 @@ func borrowed(rec eventlog.Recorded, fork messages.AgentID, last messages.EventN
 
 // Blob streams a blob of the agent, or of its prefix; see eventlog.Blobs.
 func (s *store) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
-	for range MaxDepth {
+	for range MaxDepth + 1 {
 		r, err := s.inner.Blob(ctx, a, b)
 		if err == nil || messages.AsError(err).Code != messages.NotFound {
 			return r, err

@@ -84,8 +84,11 @@ func (w *world) read(a messages.AgentID, r eventlog.Range) (texts []string, all 
 		all = append(all, rec)
 		for _, ev := range rec.Frame.Events {
 			text := "fork"
-			if p, ok := ev.(messages.StatePatched); ok {
-				text = p.Reason
+			switch ev := ev.(type) {
+			case messages.StatePatched:
+				text = ev.Reason
+			case messages.AgentDeleted:
+				text = "gone"
 			}
 			texts = append(texts, text)
 		}
@@ -198,6 +201,22 @@ func TestPrefixGone(t *testing.T) {
 	}
 }
 
+// A prefix begins with the tombstone of an earlier life of its agent, as that agent's own log does.
+func TestPrefixOfALaterLife(t *testing.T) {
+	w := newWorld(t)
+	tail := w.append(a, w.grow(a, eventlog.Position{}, 2, 1), messages.AgentDeleted{})
+	if err := w.inner.Purge(ctx, a, tail.Seq); err != nil {
+		t.Fatal(err)
+	}
+	w.grow(a, tail, 2, 2)
+	w.grow(b, w.fork(b, a, 7), 1)
+	w.grow(c, w.fork(c, b, 9), 1)
+	w.want(b, eventlog.Range{}, "gone, a 5, a 6, a 7, fork, b 9")
+	w.want(b, eventlog.From(2), "gone, a 5, a 6, a 7, fork, b 9")
+	w.want(b, eventlog.From(7), "a 7, fork, b 9")
+	w.want(c, eventlog.Range{}, "gone, a 5, a 6, a 7, fork, b 9, fork, c 11")
+}
+
 // A position within a prefix is elsewhere once the fork was deleted.
 func TestPositionOfAPrefixElsewhere(t *testing.T) {
 	w := newWorld(t)
@@ -208,11 +227,33 @@ func TestPositionOfAPrefixElsewhere(t *testing.T) {
 	if err := w.inner.Purge(ctx, b, tail.Seq); err != nil {
 		t.Fatal(err)
 	}
-	w.want(b, eventlog.Range{}, "fork")
+	w.want(b, eventlog.Range{}, "gone")
 	for name, id := range map[string]messages.AgentID{"deleted": b, "no agent": c} {
 		if _, _, err := w.read(id, eventlog.Behind(all[0].Position())); !errors.Is(err, eventlog.ErrElsewhere) {
 			t.Errorf("%s: got %v, want ErrElsewhere", name, err)
 		}
+	}
+}
+
+// The oldest of as many agents as may be read as one has the payloads of its events, too.
+func TestBlobOfTheFirstPrefix(t *testing.T) {
+	w := newWorld(t)
+	stored, err := w.joined.PutBlob(ctx, a, strings.NewReader("large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, parent := w.grow(a, eventlog.Position{}, 1).Last, a
+	for i := range prefix.MaxDepth {
+		fork := logtest.Agent(fmt.Sprint("fork", i))
+		last, parent = w.fork(fork, parent, last).Last, fork
+	}
+	r, err := w.joined.Blob(ctx, parent, stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()
+	if _, all, err := w.read(parent, eventlog.Range{}); err != nil || len(all) != prefix.MaxDepth+1 {
+		t.Errorf("got %d frames, %v", len(all), err)
 	}
 }
 

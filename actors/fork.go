@@ -113,7 +113,7 @@ func (rt *Runtime) loadPrefix(ctx context.Context, epoch messages.Epoch, c messa
 	case l.tail.Last != c.At || l.state.Life.Deleted != nil: // or it is the tombstone
 		err = messages.Refuse(messages.NotFound, "event %d of agent %s is not stored (any more)", c.At, parent)
 	}
-	in.Digest = l.tail.Digest
+	in.Digest, in.Time = l.tail.Digest, l.tail.Time
 	return l, in, err
 }
 

@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"time"
+
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -14,6 +16,7 @@ import (
 type ForkedFrame struct {
 	Digest      messages.Digest
 	First, Last messages.EventNumber
+	Time        time.Time
 }
 
 // fork records that a fork of the agent is to begin.
@@ -104,8 +107,10 @@ func (d *decision) leaveInputs(by, why string) {
 
 // leaveTurn gives what ran in the parent's turn an outcome, and pauses the turn.
 func (d *decision) leaveTurn(parent string) {
-	t := d.s.Turn
+	t, now := d.s.Turn, d.env.Now
+	d.env.Now = d.env.Forked.Time // since then the turn has run in the parent alone
 	d.cancelTimers()
+	d.env.Now = now
 	if m := t.Model; m != nil && m.UnderWay() {
 		d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "it was a call of " + parent})
 		d.settleLost(m)

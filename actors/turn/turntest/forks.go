@@ -45,6 +45,7 @@ var forkCommands = map[string]func(s *Stage, args []string) any{
 		if n := number(opts["at"]); n != 0 {
 			c.At = messages.EventNumber(n)
 		}
+		s.Env.Forked.Time = s.Log[len(s.Log)-1].Time
 		return c
 	},
 	"use_tools": func(_ *Stage, args []string) any { return messages.UseTools{ID: args[0], Reason: at(args, 1)} },

@@ -2,15 +2,18 @@ package integrity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -23,7 +26,7 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 	if err != nil {
 		return nil, err
 	}
-	return DoctorOf(log, log, nil, actors.CheckHeads(log)), nil
+	return DoctorOf(log, log, nil, actors.CheckHeads(prefix.New(log.Store()))), nil
 }
 
 // DoctorOf examines the log that is stored in streams, payloads as they are
@@ -31,6 +34,9 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 func DoctorOf(streams *natslog.Log, log doctor.Log, ring []encrypted.Key, checks ...doctor.Check) *doctor.Doctor {
 	return doctor.New(doctor.Config{
 		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, BlobAgents: streams.BlobAgents, Named: namedBy,
+		Parent: func(ctx context.Context, a messages.AgentID) (messages.AgentID, bool, error) {
+			return parentOf(ctx, log, a)
+		},
 		Checks: checks, Keys: func(ctx context.Context) (doctor.Keys, error) {
 			bucket, err := streams.FindKeys(ctx)
 			if err != nil || bucket == nil {
@@ -39,6 +45,19 @@ func DoctorOf(streams *natslog.Log, log doctor.Log, ring []encrypted.Key, checks
 			return keysOf{streams, bucket, ring}, nil
 		},
 	})
+}
+
+// parentOf returns the parent of a fork; see doctor.Config.
+func parentOf(ctx context.Context, log eventlog.Reader, a messages.AgentID) (parent messages.AgentID, forked bool, err error) {
+	first, err := eventlog.First(log.Read(ctx, a, eventlog.Range{}))
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) {
+		return parent, true, nil
+	}
+	if err != nil || first.Frame == nil || !eventlog.Forks(first.Frame) {
+		return parent, false, err
+	}
+	p, _ := messages.PrefixOf(first.Frame) // zero where it is encrypted
+	return p.Agent, true, nil
 }
 
 // keysOf gives a doctor the keys in a bucket.

@@ -81,8 +81,14 @@ func (v *visit) strays(ctx context.Context, shard int) error {
 func (v *visit) named(ctx context.Context, a messages.AgentID, b messages.Blob, stored map[messages.Digest]messages.Blob) (*Finding, error) {
 	f := &Finding{Check: "blob", Status: Fail, Remedy: "the event stays, and what needs the payload says that it is missing; restore a backup elsewhere if it must be read"}
 	there, ok := stored[b.SHA256]
+	if !ok {
+		var err error
+		if a, there, err = v.lent(ctx, a, b.SHA256); err != nil || a == (messages.AgentID{}) {
+			return nil, err
+		}
+	}
 	switch {
-	case !ok:
+	case there.SHA256 == "":
 		f.Detail = fmt.Sprintf("its payload %s is not stored", b.SHA256)
 		return f, nil
 	case b.Size >= 0 && there.Size != b.Size:
@@ -102,6 +108,30 @@ func (v *visit) named(ctx context.Context, a messages.AgentID, b messages.Blob, 
 		return f, nil
 	}
 	return nil, err
+}
+
+// lent looks for a payload that an agent has not among those that its log begins with the events of.
+// It returns the last one that it looked at, the zero value if who that is cannot be read, and the
+// payload; the zero value: none has it.
+func (v *visit) lent(ctx context.Context, a messages.AgentID, hash messages.Digest) (of messages.AgentID, there messages.Blob, err error) {
+	for range messages.MaxPrefixes {
+		if v.cfg.Parent == nil {
+			break
+		}
+		parent, forked, err := v.cfg.Parent(ctx, a)
+		if err != nil || !forked {
+			return a, there, err
+		}
+		if a = parent; a == (messages.AgentID{}) {
+			break
+		}
+		for b, err := range v.cfg.Blobs.ListBlobs(ctx, a) {
+			if err != nil || b.SHA256 == hash {
+				return a, b, err
+			}
+		}
+	}
+	return a, there, nil
 }
 
 // orphans are the payloads that nothing names and that are not young, of an agent

@@ -109,6 +109,10 @@ type Config struct {
 	// is not known. readable is false where that cannot be told. Nil: Blobs are not
 	// examined.
 	Named func(*messages.Frame) (named []messages.Blob, readable bool)
+	// Parent returns whose events an agent's log begins with: those may name payloads that are
+	// stored for the parent. It reports false if there is none, and the zero value if who that is
+	// cannot be read. Nil: no agent has one.
+	Parent func(context.Context, messages.AgentID) (parent messages.AgentID, forked bool, err error)
 	// Keys returns the keys that frames are encrypted with; nil or none: they are not
 	// examined.
 	Keys func(context.Context) (Keys, error)

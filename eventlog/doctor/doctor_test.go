@@ -246,6 +246,42 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
+// A payload that a fork names may be stored for one of those that its events come from.
+func TestBlobsOfAFork(t *testing.T) {
+	l := memlog.New()
+	a, b, c, lost := logtest.Agent("ada"), logtest.Agent("bob"), logtest.Agent("cat"), logtest.Agent("lost")
+	blob, err := l.PutBlob(t.Context(), a, strings.NewReader("large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := messages.Blob{SHA256: messages.DigestOf([]byte("missing")), Size: 7}
+	wrong := messages.Blob{SHA256: blob.SHA256, Size: blob.Size + 1}
+	append1(t, l, logtest.Entry(t, a, eventlog.Position{}, naming(blob)))
+	append1(t, l, logtest.Entry(t, b, eventlog.Position{}, naming(missing), naming(blob)))
+	append1(t, l, logtest.Entry(t, c, eventlog.Position{}, naming(blob)))
+	append1(t, l, logtest.Entry(t, lost, eventlog.Position{}, naming(missing)))
+	parents := map[messages.AgentID]messages.AgentID{b: a, c: b, lost: {}}
+	cfg := doctor.Config{Log: l, Blobs: l, Named: named, Parent: func(_ context.Context, a messages.AgentID) (messages.AgentID, bool, error) {
+		parent, forked := parents[a]
+		return parent, forked, nil
+	}}
+	for _, deep := range []bool{false, true} {
+		all, _ := examined(t, cfg, doctor.Options{Deep: deep})
+		if len(all) != 1 || all[0].Agent != b || !strings.Contains(all[0].Detail, string(missing.SHA256)) {
+			t.Errorf("deep %t: got %+v, want that a payload of bob is missing", deep, all)
+		}
+	}
+	append1(t, l, logtest.Entry(t, logtest.Agent("dan"), eventlog.Position{}, naming(wrong)))
+	parents[logtest.Agent("dan")] = c
+	if all, _ := examined(t, cfg, doctor.Options{}); len(all) != 2 {
+		t.Errorf("got %+v, want that a payload of dan has another size, too", all)
+	}
+	l.Tamper(a, blob.SHA256, func(b []byte) []byte { b[0] ^= 1; return b })
+	if all, _ := examined(t, cfg, doctor.Options{Deep: true}); len(all) != 5 {
+		t.Errorf("got %+v, want that the payload cannot be read, by each that names it", all)
+	}
+}
+
 // awakened is a log whose agent continues when its first payload is removed, and
 // names another.
 type awakened struct {

@@ -14,13 +14,25 @@ import (
 // Current returns the newest definition of a kind, to compare recorded streams with. Definitions of
 // the past are read with ctx. It refuses a kind that is not defined here, as [Runtime.Serves] does.
 func (r *Runtime) Current(ctx context.Context, kind string) (verify.Current, error) {
+	return r.current(ctx, kind, messages.ForkChanges{})
+}
+
+// current returns the newest definition of a kind with the changes of a fork.
+func (r *Runtime) current(ctx context.Context, kind string, set messages.ForkChanges) (verify.Current, error) {
 	if err := r.Serves(kind); err != nil {
 		return verify.Current{}, err
 	}
-	def := r.kinds[kind].now.Load()
-	return verify.Current{Turn: def.turn, Stored: def.stored, Review: def.review, Recorded: func(digest string) (json.RawMessage, error) {
-		return r.store.Definition(ctx, messages.Digest(digest))
-	}}, nil
+	def, err := r.kinds[kind].with(ctx, set)
+	if err != nil {
+		return verify.Current{}, err
+	}
+	return verify.Current{
+		Turn: def.turn, Stored: def.stored, Review: def.review,
+		Recorded: func(digest string) (json.RawMessage, error) {
+			return r.store.Definition(ctx, messages.Digest(digest))
+		},
+		Of: func(kind string, set messages.ForkChanges) (verify.Current, error) { return r.current(ctx, kind, set) },
+	}, nil
 }
 
 // review asks a tool about a call as an answer's review does, but without a time limit. It reports

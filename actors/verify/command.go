@@ -48,6 +48,10 @@ var rebuilt = map[string]func(*stream, *messages.Frame, messages.Event) messages
 	messages.Report{}.CommandType():         reportOf,
 	messages.DecisionEffect{}.CommandType(): decisionEffectOf,
 	messages.Delete{}.CommandType():         deleteOf,
+	messages.Fork{}.CommandType():           forkOf,
+	messages.BeginFork{}.CommandType():      beginForkOf,
+	messages.ForkEffect{}.CommandType():     forkEffectOf,
+	messages.UseTools{}.CommandType():       useToolsOf,
 }
 
 func inputOf(_ *stream, f *messages.Frame, ev messages.Event) messages.Command {

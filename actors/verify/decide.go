@@ -52,6 +52,9 @@ func (s *stream) takeover() *Difference {
 // command decides the frame's command again.
 func (s *stream) command() *Difference {
 	c, what := s.commandOf(s.frame)
+	if _, begins := c.(messages.BeginFork); begins {
+		s.reload()
+	}
 	if c == nil {
 		s.take(s.frame.Events, what)
 		return nil
@@ -95,6 +98,9 @@ func (s *stream) part(what any, rest, span []messages.Event) (n int, d *Differen
 		return 0, d
 	}
 	for i, now := range events {
+		if i == len(rest) && s.lineage.cut(s.frame) {
+			return i, nil
+		}
 		if i == len(rest) {
 			return i, s.differs(what, nil, now)
 		}
@@ -131,7 +137,7 @@ func (s *stream) env(span []messages.Event) turn.Env {
 	if !def.Unknown() {
 		def.Digest = s.state.Life.Definition
 	}
-	e := turn.Env{Agent: s.agent, Now: s.now(span), Leaving: s.leaving}
+	e := turn.Env{Agent: s.agent, Now: s.now(span), Trace: s.frame.Trace, Leaving: s.leaving}
 	for _, ev := range span {
 		switch ev := ev.(type) {
 		case messages.AgentConfigured:
@@ -140,6 +146,8 @@ func (s *stream) env(span []messages.Event) turn.Env {
 			e.Person = ev.Person
 		case messages.AgentDeleted:
 			e.Upto = &ev.Upto
+		case messages.AgentForked: // who reads the log compares the digest
+			e.Forked = turn.ForkedFrame{Digest: ev.Digest, Last: ev.At}
 		}
 	}
 	e.Definition, e.Next = def, &def

@@ -48,14 +48,14 @@ func (s told) instead(frame, event int, ev messages.Event) told {
 var given = map[string]string{
 	// by a new owner
 	"agent.activated": "epoch host node previous",
-	// by a command
-	"agent.cleared": "reason", "agent.deleted": "reason", "approval.denied": "reason remember text", "approval.forgotten": "reason",
+	// by a command, or by the log: who reads a prefix compares its digest
+	"agent.cleared": "reason", "agent.forked": "digest reason", "fork.requested": "at fork reason", "tools.enabled": "reason", "agent.deleted": "reason", "approval.denied": "reason remember text", "approval.forgotten": "reason",
 	"approval.granted": "reason remember", "child.decided": "reason remember", "command.noop": "command reason",
 	"input.accepted": "input policy reply", "input.cancelled": "reason", "input.dropped": "reason", "input.recalled": "input reason",
 	"state.patched": "reason", "turn.aborted": "reason", "turn.resumed": "reason",
 	// by another agent
 	"child.completed": "n", "child.failed": "message n reason", "child.resumed": "n", "child.settled": "message n refused",
-	"child.stopped": "how n", "child.waiting": "busy more n",
+	"child.stopped": "how n", "child.waiting": "busy more n", "fork.settled": "message n refused",
 	// by a model, a tool or a hook
 	"compaction.failed": "kind", "history.compacted": "text", "hook.decided": "arguments decision hook note point reason",
 	"model.completed": "finish model", "model.failed": "kind message shown status",

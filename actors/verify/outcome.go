@@ -45,6 +45,9 @@ func (s *stream) outcomeOf(rest []messages.Event) (o any, d *Difference) {
 			return s.reconciled(turn.ToolReconciled{Call: ev.Call, Outcome: messages.OutcomeRetry})
 		}
 	case messages.ToolUnknown:
+		if c := s.running(ev.Call); c != nil && s.runs(ev.Call) { // a fork has no result of it
+			return turn.ToolReturned{Call: ev.Call, Attempt: c.Attempt, Unknown: ev.Reason}, nil
+		}
 		return s.reconciled(turn.ToolReconciled{Call: ev.Call})
 	case messages.TimerFired:
 		return s.due(ev), nil
@@ -207,6 +210,11 @@ func (s *stream) running(id messages.CallID) *projections.CallState {
 	return nil
 }
 
+// runs reports whether the tool of a call runs here.
+func (s *stream) runs(id messages.CallID) bool {
+	return slices.ContainsFunc(s.state.Effects(), func(e turn.Effect) bool { return e.Do == turn.RunTool && e.Call == id })
+}
+
 // completed returns where the result of a call comes from.
 func (s *stream) completed(ev messages.ToolCompleted, rest []messages.Event) (any, *Difference) {
 	if ev.By == messages.ByReconcile {
@@ -314,7 +322,7 @@ func (s *stream) hooksAsked(point turn.Point, rest []messages.Event) turn.HooksA
 		case messages.ModelRequested:
 			o.Seen = slices.DeleteFunc(o.Seen, func(id string) bool { return !slices.Contains(ev.Inputs, id) })
 			if rewritten {
-				o.Request = ev.Request
+				o.Request, o.Rewritten, o.RewrittenBlob = ev.Request, ev.Rewritten, ev.RewrittenBlob
 				s.note(requests, 1)
 			}
 		}

@@ -64,13 +64,14 @@ func (s told) compared() (*stream, Result) {
 	frames := func(yield func(*messages.Frame, error) bool) {
 		for i, f := range s.frames {
 			v.current.Turn = s.with[i]
-			v.known = definitions{current: v.current}
+			v.known = &definitions{current: v.current}
 			if !yield(f, nil) {
 				return
 			}
 		}
 	}
 	v = &stream{agent: s.agent, frames: frames}
+	v.lineage.kinds = []*kind{{definitions: new(definitions)}}
 	return v, v.compare()
 }
 

@@ -21,6 +21,9 @@ type Current struct {
 	// Review returns what a tool decides about a call with these arguments before it runs. It reports
 	// false if the tool is not asked, or gives no answer. Nil: that is taken from the record.
 	Review func(tool, arguments string) (r turn.Review, ok bool)
+	// Of returns the definition of agents of a kind, as of today, with the changes of a fork. Nil: every
+	// event is decided with this one, though a fork has changes or its parent is of another kind.
+	Of func(kind string, set messages.ForkChanges) (Current, error)
 	// Redacted reports that texts of the stream were replaced after it was recorded: hashes of
 	// what a model was sent are taken from the record.
 	Redacted bool
@@ -87,21 +90,29 @@ type Unchecked struct {
 	Count int    `json:"count"`
 }
 
-// Stream compares the frames of an agent, oldest first and from its first event on. It may range
-// over them twice. It reads no more of them than it needs.
+// Stream compares the frames of an agent, oldest first and from its first event on; those of a fork
+// begin with its parent's. It may range over them several times. It reads no more of them than it
+// needs.
 func Stream(agent messages.AgentID, current Current, frames iter.Seq2[*messages.Frame, error]) Result {
-	s := &stream{agent: agent, current: current, frames: frames, known: definitions{current: current}}
+	s := &stream{agent: agent, current: current, frames: frames, known: &definitions{current: current}}
+	s.lineage.kinds = []*kind{{name: agent.Kind, definitions: s.known}}
 	r := s.compare()
-	r.Agent, r.Changes, r.Unchecked = agent, s.known.changes(), s.unchecked
+	for _, k := range s.lineage.kinds {
+		r.Changes = append(r.Changes, k.changes()...)
+	}
+	r.Agent, r.Unchecked = agent, s.unchecked
 	return r
 }
 
 // stream is a comparison under way.
 type stream struct {
+	// agent and current are those of the frame that is decided: the events of a fork's prefix are its
+	// parent's.
 	agent     messages.AgentID
 	current   Current
+	lineage   lineage
 	frames    iter.Seq2[*messages.Frame, error]
-	known     definitions
+	known     *definitions
 	unchecked []Unchecked
 
 	// state is that of the events before next.
@@ -121,6 +132,9 @@ func (s *stream) compare() (r Result) {
 	for f, err := range s.frames {
 		if err == nil {
 			err = s.follows(f)
+		}
+		if err == nil {
+			err = s.belong(f)
 		}
 		if err != nil {
 			return Result{Result: Unreadable, Events: before(s.next), Why: err.Error()}
@@ -162,18 +176,24 @@ func (s *stream) again(f *messages.Frame) *Difference {
 	if d == nil || !d.begins() {
 		return d
 	}
-	s.state, s.next, s.leaving = turn.State{}, f.First, true
-	for earlier, err := range s.frames {
-		if err != nil || earlier.First >= f.First {
-			break
-		}
-		s.state.Apply(earlier)
-	}
+	s.reload()
+	s.leaving = true
 	if s.decide() != nil {
 		return d
 	}
 	s.note(left, 1)
 	return nil
+}
+
+// reload makes the state that of an owner who reads the frames before this one from the log.
+func (s *stream) reload() {
+	s.state, s.next = turn.State{}, s.frame.First
+	for earlier, err := range s.frames {
+		if err != nil || earlier.First >= s.frame.First {
+			return
+		}
+		s.state.Apply(earlier)
+	}
 }
 
 // note counts what is taken from the record.

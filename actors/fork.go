@@ -84,7 +84,7 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 		a.refuse(d, sender, err)
 		return
 	}
-	a.def = def
+	a.def, a.changed = def, changed{} // what was prepared while it had its parent's state has its parent's changes
 	a.commit(d.cause(), events, sender)
 }
 

@@ -205,14 +205,10 @@ func (w *world) compareWithDecisions() {
 			w.lockAndFail("%v", err)
 			continue
 		}
-		var frames []*messages.Frame
-		for _, e := range w.stage.Entries(a) {
-			f, err := messages.DecodeFrame(a, e.Bytes)
-			if err != nil {
-				w.lockAndFail("%s: %v", a, err)
-				return
-			}
-			frames = append(frames, f)
+		frames, err := w.frames(a)
+		if err != nil {
+			w.lockAndFail("%s: %v", a, err)
+			return
 		}
 		if len(frames) == 0 {
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -99,7 +100,7 @@ func (h *host) checkBlobs(e eventlog.Entry) {
 	h.w.texts.mu.Unlock()
 	for _, ev := range e.Frame.Events {
 		for _, b := range messages.BlobsOf(ev) {
-			if _, err := readBlob(h.w.stage.Store(), e.Agent, b); err != nil && !removed {
+			if _, err := readBlob(prefix.New(h.w.stage.Store()), e.Agent, b); err != nil && !removed {
 				h.w.mu.Lock()
 				h.w.fail("%s: %s names blob %s, which is not stored: %v", e.Agent, ev.EventType(), b.SHA256, err)
 				h.w.mu.Unlock()

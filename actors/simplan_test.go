@@ -20,6 +20,7 @@ type act struct {
 	i     int // its index in the whole plan, which names its command
 	do    string
 	agent int
+	fork  int // not 0: the act is for one of the forks, if there is one
 	node  int // 0: the newest; else one of those that run
 	n     int
 	wait  time.Duration
@@ -28,7 +29,7 @@ type act struct {
 
 // String returns the act as a report shows it.
 func (a act) String() string {
-	s := fmt.Sprintf("%d %s agent %d node %d n %d", a.i, a.do, a.agent, a.node, a.n)
+	s := fmt.Sprintf("%d %s agent %d fork %d node %d n %d", a.i, a.do, a.agent, a.fork, a.node, a.n)
 	if a.wait > 0 {
 		s += " " + a.wait.String()
 	}
@@ -42,7 +43,7 @@ func (a act) String() string {
 var odds = strings.Fields(`
 	say say say say say say steer steer steer steer interrupting rejecting large
 	interrupt abort clear delete cancel cancel later later tick cancel compact resume approve deny forget decide set
-	person person person person person person
+	person person person person person person fork fork tools
 	again again again release release release release release release pass pass pass pass pass
 	crash crash rival stop drop activate activate`)
 
@@ -56,6 +57,9 @@ func plan(seed uint64) []act {
 	}
 	for i := range acts {
 		acts[i] = act{i: i, do: odds[r.IntN(len(odds))], agent: r.IntN(5) / 4, n: r.IntN(1000), hasty: r.IntN(4) == 0}
+		if r.IntN(3) == 0 {
+			acts[i].fork = 1 + r.IntN(mostForks)
+		}
 		if r.IntN(5) == 0 {
 			acts[i].node = r.IntN(4)
 		}
@@ -95,15 +99,19 @@ func (w *world) play(acts []act, a act) {
 			list[a.n%(len(list)-1)].end(a.n%2 == 0)
 		}
 	case "activate":
-		w.activate(w.pick(a), w.agents[a.agent])
+		w.activate(w.pick(a), w.target(a))
 	case "again":
 		if first := acts[a.n%len(acts)]; first.i < a.i {
 			if c := w.commandOf(first); c != nil {
-				w.ask(w.pick(a), w.agents[first.agent], c)
+				w.ask(w.pick(a), w.target(first), c)
 			}
 		}
+	case "fork":
+		if c, ok := w.fork(a); ok {
+			w.ask(w.pick(a), w.target(a), c)
+		}
 	default:
-		w.ask(w.pick(a), w.agents[a.agent], w.command(a))
+		w.ask(w.pick(a), w.target(a), w.command(a))
 	}
 }
 
@@ -121,7 +129,7 @@ func (a act) id() string { return fmt.Sprint(a.do, a.i) }
 func (w *world) commandOf(a act) messages.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if list := w.commands[w.agents[a.agent].Key+"/"+a.id()]; len(list) > 0 {
+	if list := w.commands[w.target(a).Key+"/"+a.id()]; len(list) > 0 {
 		return list[0].cmd
 	}
 	return nil
@@ -152,6 +160,8 @@ func (w *world) command(a act) messages.Command {
 		return messages.Compact{ID: id, Keep: 1 + a.n%4, How: []string{"", messages.CompactSummary, messages.CompactWindow}[a.n%3]}
 	case "set":
 		return messages.SetState{ID: id, Patch: json.RawMessage(fmt.Sprintf(`{"k%d":%d}`, a.n%3, a.n))}
+	case "tools":
+		return messages.UseTools{ID: id}
 	case "interrupt":
 		return messages.Interrupt{ID: id, Reason: "stop it"}
 	case "abort":
@@ -168,7 +178,7 @@ func (w *world) command(a act) messages.Command {
 func (w *world) decision(a act, id string) messages.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &w.fold(w.agents[a.agent]).state
+	s := &w.fold(w.target(a)).state
 	if a.do == "person" {
 		a.do = actOfPerson(s, a.n)
 	}
@@ -301,6 +311,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	if s.Turn != nil {
 		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused()
 	}
+	dry := s.Forks.Dry()
 	busy, later := s.Turn != nil || s.Open(), slices.Clone(s.Timers.Scheduled)
 	w.mu.Unlock()
 	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
@@ -319,7 +330,9 @@ func (w *world) help(i int, a messages.AgentID) bool {
 			w.ask(h, a, messages.Approve{ID: id, Call: c.ID})
 			return true
 		case projections.CallUnknown:
-			w.ask(h, a, messages.Decide{ID: id, Call: c.ID, Outcome: messages.OutcomeRetry})
+			if !dry { // else it may have no result for ever
+				w.ask(h, a, messages.Decide{ID: id, Call: c.ID, Outcome: messages.OutcomeRetry})
+			}
 			w.ask(h, a, messages.Decide{ID: id + "b", Call: c.ID, Outcome: messages.OutcomeFailed})
 		}
 	}

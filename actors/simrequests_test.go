@@ -18,7 +18,11 @@ const aRewrite = "what a hook has made of it"
 // a runtime that has no definitions.
 func (h *host) sentAsRecorded(req providers.Request) {
 	w := h.w
-	frames := w.stage.Frames(req.Agent)
+	frames, err := w.frames(req.Agent)
+	if err != nil {
+		w.lockAndFail("%s: %v", req.Agent, err)
+		return
+	}
 	n := eventOf(frames, req.Call)
 	if n == 0 {
 		return // begin has reported that

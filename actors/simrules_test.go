@@ -38,6 +38,7 @@ type view struct {
 	started   map[string]bool              // attempts of tool calls
 	attempts  map[messages.CallID]int      // of the open turn's calls
 	keys      map[messages.CallID]string   // of those calls
+	dry       map[messages.CallID]bool     // those calls whose newest attempt began in a dry fork
 	timers    map[string]messages.TimerSet // of the open turn
 	later     map[string]messages.TimerSet // of the agent, outside of turns
 }
@@ -57,8 +58,11 @@ func (v *view) fail(n messages.EventNumber, format string, args ...any) {
 
 // fold applies the rest of the agent's log to its view. Hold mu.
 func (w *world) fold(a messages.AgentID) *view {
-	v := w.views[a]
-	v.foldAll(w.stage.Entries(a))
+	v, entries := w.views[a], w.stage.Entries(a)
+	if v.folded == 0 && len(entries) > 0 {
+		w.inherit(v, entries[0].Frame)
+	}
+	v.foldAll(entries)
 	w.wrong = append(w.wrong, v.wrong...)
 	v.wrong = nil
 	return v
@@ -218,7 +222,7 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 			v.fail(n, "got the start of turn %s while turn %s is open", ev.Turn, v.turn)
 		}
 		v.turn = ev.Turn
-		v.attempts, v.keys, v.timers = make(map[messages.CallID]int), make(map[messages.CallID]string), make(map[string]messages.TimerSet)
+		v.attempts, v.keys, v.dry, v.timers = make(map[messages.CallID]int), make(map[messages.CallID]string), make(map[messages.CallID]bool), make(map[string]messages.TimerSet)
 	case messages.TurnCompleted:
 		v.ended(n, ev.Turn, ev.Inputs)
 	case messages.TurnFailed:
@@ -287,15 +291,20 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 			v.fail(n, "got model answer %q, want the one to %s", text, ev.Call)
 		}
 	case messages.ToolStarted:
-		if ev.Attempt != v.attempts[ev.Call]+1 || ev.Attempt > 1 && ev.OnUnknown == messages.Pause && ev.Reason != "decision" {
+		if ev.Attempt != v.attempts[ev.Call]+1 || ev.Attempt > 1 && ev.OnUnknown == messages.Pause && ev.Reason != "decision" && !v.dry[ev.Call] {
 			v.fail(n, "got attempt %d of a call with on_unknown %s after attempt %d, reason %q", ev.Attempt, ev.OnUnknown, v.attempts[ev.Call], ev.Reason)
 		}
 		if key, known := v.keys[ev.Call]; known && key != ev.Key {
 			v.fail(n, "the key of %s changed from %s to %s", ev.Call, key, ev.Key)
 		}
 		v.attempts[ev.Call], v.keys[ev.Call] = ev.Attempt, ev.Key
-		v.started[attemptOf(ev.Key, ev.Attempt)] = true
+		v.dry[ev.Call] = v.state.Forks.Dry()
+		v.started[attemptOf(ev.Key, ev.Attempt)] = !v.dry[ev.Call]
 	case messages.ToolCompleted:
+		if v.dry[ev.Call] {
+			v.replayed(n, ev)
+			return
+		}
 		if want := outputOf(v.keys[ev.Call], v.attempts[ev.Call]); v.texts && ev.By != "decision" && strings.TrimRight(v.whole(n, ev).(messages.ToolCompleted).Output, " ") != want {
 			v.fail(n, "got result %q, want %q", ev.Output, want)
 		}

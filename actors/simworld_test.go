@@ -54,10 +54,6 @@ func newWorld(t *testing.T, seed uint64) *world {
 	for _, key := range []string{"ada", "bob"} {
 		w.agents = append(w.agents, actorstest.Agent("test", key))
 	}
-	for _, a := range w.agents {
-		w.views[a] = newView(a)
-		w.views[a].texts, w.views[a].store = true, w.texts
-	}
 	r := w.dice("log")
 	of := []logtest.Fault{
 		logtest.Pass, logtest.Pass, logtest.Pass, logtest.Pass, logtest.LoseRequest, logtest.LoseAck, logtest.Delay, logtest.Double,
@@ -69,8 +65,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.snapshots.slow = true
 	w.reader = newReader(w)
 	w.cfg = w.config(w.dice("config"))
-	for _, v := range w.views {
-		v.most = w.cfg.Definitions[0].ShowAtMost
+	for _, a := range w.agents {
+		w.views[a] = w.newView(a)
 	}
 	return w
 }

@@ -1,0 +1,117 @@
+package actors_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// mostForks is how many forks a run has at most.
+const mostForks = 3
+
+// simulated is how many agents a run begins with; those behind them are forks.
+const simulated = 2
+
+// target returns the agent that an act is for.
+func (w *world) target(a act) messages.AgentID {
+	if forks := w.agents[simulated:]; a.fork > 0 && len(forks) > 0 {
+		return forks[a.fork%len(forks)]
+	}
+	return w.agents[a.agent]
+}
+
+// fork returns a command that forks the act's agent at any of its events, and adds the fork to the
+// agents of the run. It reports false if there are enough of them.
+func (w *world) fork(a act) (messages.Command, bool) {
+	if len(w.agents) >= simulated+mostForks {
+		return nil, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	parent := w.fold(w.target(a))
+	fork := actorstest.Agent("test", a.id())
+	c := messages.Fork{ID: a.id(), Fork: fork.Full()}
+	if a.n%3 > 0 && parent.state.Last > 0 {
+		c.At = 1 + messages.EventNumber(a.n)%parent.state.Last
+	}
+	if a.n%4 == 0 {
+		other := "Be long."
+		c.Set = messages.ForkChanges{Instructions: &other, Tools: []string{"add", "pay", "mail", "ship"}}
+	}
+	w.agents = append(w.agents, fork)
+	w.views[fork] = w.newView(fork)
+	return c, true
+}
+
+func (w *world) newView(a messages.AgentID) *view {
+	v := newView(a)
+	v.texts, v.store, v.most = true, w.texts, w.cfg.Definitions[0].ShowAtMost
+	return v
+}
+
+// inherit makes a view of a fork that of its parent at the event at which the fork was made. Nothing
+// that the parent did later is ever a part of it.
+func (w *world) inherit(v *view, first *messages.Frame) {
+	p, forked := messages.PrefixOf(first)
+	if !forked {
+		return
+	}
+	for _, f := range w.whole(p.Agent, p.Last) {
+		for i, ev := range f.Events {
+			v.event(f.First+messages.EventNumber(i), f.Time, ev)
+			if ev.EventType() == (messages.AgentDeleted{}).EventType() {
+				v.later, v.inputs = make(map[string]messages.TimerSet), make(map[string]int)
+			}
+		}
+		v.state.Apply(f)
+	}
+	clear(v.keys) // the fork's calls have keys of its own
+	clear(v.started)
+	v.wrong = nil // the parent's view reports it
+}
+
+// whole returns the frames of an agent up to an event, with those of its prefix, as they were appended.
+func (w *world) whole(a messages.AgentID, last messages.EventNumber) (frames []*messages.Frame) {
+	own := w.stage.Frames(a)
+	if len(own) == 0 {
+		return nil
+	}
+	if p, forked := messages.PrefixOf(own[0]); forked {
+		frames = w.whole(p.Agent, p.Last)
+	}
+	for _, f := range own {
+		if f.First > last {
+			break
+		}
+		frames = append(frames, eventlog.Recorded{Frame: f}.Upto(last).Frame)
+	}
+	return frames
+}
+
+// frames returns all frames of an agent, as they were appended and are decoded.
+func (w *world) frames(a messages.AgentID) (frames []*messages.Frame, err error) {
+	for _, f := range w.whole(a, messages.EventNumber(1<<62)) {
+		b, err := messages.EncodeFrame(a, f)
+		if err == nil {
+			f, err = messages.DecodeFrame(a, b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		frames = append(frames, f)
+	}
+	return frames, nil
+}
+
+// replayed checks a result that a dry fork has: another agent's call had it, or a person gave it.
+func (v *view) replayed(n messages.EventNumber, ev messages.ToolCompleted) {
+	out := strings.TrimRight(v.whole(n, ev).(messages.ToolCompleted).Output, " ")
+	did := slices.ContainsFunc([]string{"did default/test/ada/", "did default/test/bob/", "did default/test/fork"}, func(s string) bool { return strings.HasPrefix(out, s) })
+	if out != "so it was" && (!did || strings.HasPrefix(out, fmt.Sprintf("did %s/", v.agent.Full()))) {
+		v.fail(n, "got result %q of a call in a dry fork, want that of another agent", out)
+	}
+}

@@ -81,7 +81,7 @@ func (w *world) whole(a messages.AgentID, last messages.EventNumber) (frames []*
 		return nil
 	}
 	if p, forked := messages.PrefixOf(own[0]); forked {
-		frames = w.whole(p.Agent, p.Last)
+		frames = w.whole(p.Agent, min(p.Last, last))
 	}
 	for _, f := range own {
 		if f.First > last {

@@ -146,8 +146,8 @@ func (s *stream) env(span []messages.Event) turn.Env {
 			e.Person = ev.Person
 		case messages.AgentDeleted:
 			e.Upto = &ev.Upto
-		case messages.AgentForked: // who reads the log compares the digest
-			e.Forked = turn.ForkedFrame{Digest: ev.Digest, Last: ev.At}
+		case messages.AgentForked: // the digest was compared when the prefix was read
+			e.Forked = turn.ForkedFrame{Digest: ev.Digest, Last: ev.At, Time: s.lineage.at}
 		}
 	}
 	e.Definition, e.Next = def, &def

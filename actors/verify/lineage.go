@@ -2,6 +2,7 @@ package verify
 
 import (
 	"reflect"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -12,8 +13,9 @@ type lineage struct {
 	// prefixes are in the order of the stream: that of a fork of a fork has two.
 	prefixes []messages.Prefix
 	fork     messages.AgentID
-	// before is the agent of the frame before this one.
+	// before is the agent of the frame before this one, at the time of that.
 	before messages.AgentID
+	at     time.Time
 	// kinds are the definitions that were needed so far.
 	kinds []*kind
 }
@@ -30,7 +32,9 @@ func (s *stream) belong(f *messages.Frame) error {
 	if s.next == 0 {
 		s.descend(f)
 	}
-	s.lineage.before = s.agent
+	if s.lineage.before = s.agent; s.frame != nil {
+		s.lineage.at = s.frame.Time
+	}
 	if len(s.lineage.prefixes) > 0 {
 		s.agent = s.lineage.owner(f)
 	}

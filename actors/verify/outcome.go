@@ -328,5 +328,9 @@ func (s *stream) hooksAsked(point turn.Point, rest []messages.Event) turn.HooksA
 		}
 		leading = false
 	}
+	if rewritten && leading { // nothing came of it: an input that was part of their request was cancelled
+		o.Request, o.Seen = "none", []string{""}
+		s.note(requests, 1)
+	}
 	return o
 }

@@ -75,13 +75,15 @@ func (s told) compared() (*stream, Result) {
 	return v, v.compare()
 }
 
-// later returns the stream with each frame appended some time after its decision.
+// later returns the stream with each frame appended some time after its decision, but those of a
+// prefix, whose times a fork is decided with.
 func (s told) later(by time.Duration) told {
 	s.frames = slices.Clone(s.frames)
-	for i, f := range s.frames {
+	own := slices.IndexFunc(s.frames, func(f *messages.Frame) bool { _, forked := messages.PrefixOf(f); return forked })
+	for i, f := range s.frames[max(own, 0):] {
 		appended := *f
 		appended.Time = f.Time.Add(by)
-		s.frames[i] = &appended
+		s.frames[max(own, 0)+i] = &appended
 	}
 	return s
 }

@@ -124,3 +124,12 @@ func TestTombstoneFirst(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// The first event of an agent that is no fork names that agent.
+func TestCreatedAsAnother(t *testing.T) {
+	s := tell(t, calling)
+	s = s.instead(0, 0, messages.AgentCreated{Agent: "default/test/bob"})
+	if r := s.stream(s.frames); r.Result != Differs || r.Difference.N != 1 {
+		t.Errorf("got %+v", r)
+	}
+}

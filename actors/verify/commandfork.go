@@ -9,9 +9,9 @@ func forkOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
 	return nil
 }
 
-func beginForkOf(s *stream, _ *messages.Frame, ev messages.Event) messages.Command {
+func beginForkOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
 	if ev, ok := ev.(messages.AgentForked); ok {
-		return messages.BeginFork{Parent: s.lineage.before.Full(), At: ev.At, Set: ev.Set, Reason: ev.Reason}
+		return messages.BeginFork{Parent: ev.Parent, At: ev.At, Set: ev.Set, Reason: ev.Reason}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"reflect"
 	"time"
 
@@ -10,12 +11,12 @@ import (
 // lineage is whose the events of a fork's stream are, and the definitions that they are decided
 // with. The zero value is that of an agent that is no fork.
 type lineage struct {
-	// prefixes are in the order of the stream: that of a fork of a fork has two.
+	// prefixes are in the order of the stream: that of a fork of a fork has two. The agent of each is
+	// the one that has appended it, which the parent may have it from.
 	prefixes []messages.Prefix
 	fork     messages.AgentID
-	// before is the agent of the frame before this one, at the time of that.
-	before messages.AgentID
-	at     time.Time
+	// at is the time of the frame before this one.
+	at time.Time
 	// kinds are the definitions that were needed so far.
 	kinds []*kind
 }
@@ -32,7 +33,7 @@ func (s *stream) belong(f *messages.Frame) error {
 	if s.next == 0 {
 		s.descend(f)
 	}
-	if s.lineage.before = s.agent; s.frame != nil {
+	if s.frame != nil {
 		s.lineage.at = s.frame.Time
 	}
 	if len(s.lineage.prefixes) > 0 {
@@ -51,14 +52,34 @@ func (s *stream) descend(first *messages.Frame) {
 		return
 	}
 	s.lineage.fork = s.agent
+	owner := ""
 	for f, err := range s.frames {
 		if err != nil {
 			return // the comparison comes to it, too
 		}
-		if p, forked := messages.PrefixOf(f); forked {
+		p, forked := messages.PrefixOf(f)
+		if forked {
+			p.Agent, _ = messages.ParseAgentID(owner) // zero: what it has appended is found to differ
 			s.lineage.prefixes = append(s.lineage.prefixes, p)
 		}
+		owner = cmp.Or(named(f, forked), owner)
 	}
+}
+
+// named returns the agent that a frame creates or, if it begins a fork, that one; else an empty
+// string.
+func named(f *messages.Frame, fork bool) string {
+	for _, ev := range f.Events {
+		switch ev := ev.(type) {
+		case messages.AgentCreated:
+			return ev.Agent
+		case messages.AgentForked:
+			if fork {
+				return ev.Agent
+			}
+		}
+	}
+	return ""
 }
 
 // owner returns the agent that has appended a frame.

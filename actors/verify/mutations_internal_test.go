@@ -48,8 +48,10 @@ func (s told) instead(frame, event int, ev messages.Event) told {
 var given = map[string]string{
 	// by a new owner
 	"agent.activated": "epoch host node previous",
+	// by the stream of a fork, which alone names the agent that its first events are of
+	"agent.created": "agent",
 	// by a command, or by the log: who reads a prefix compares its digest
-	"agent.cleared": "reason", "agent.forked": "digest reason", "fork.requested": "at fork reason", "tools.enabled": "reason", "agent.deleted": "reason", "approval.denied": "reason remember text", "approval.forgotten": "reason",
+	"agent.cleared": "reason", "agent.forked": "digest parent reason", "fork.requested": "at fork reason", "tools.enabled": "reason", "agent.deleted": "reason", "approval.denied": "reason remember text", "approval.forgotten": "reason",
 	"approval.granted": "reason remember", "child.decided": "reason remember", "command.noop": "command reason",
 	"input.accepted": "input policy reply", "input.cancelled": "reason", "input.dropped": "reason", "input.recalled": "input reason",
 	"state.patched": "reason", "turn.aborted": "reason", "turn.resumed": "reason",

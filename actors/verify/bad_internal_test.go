@@ -133,3 +133,17 @@ func TestCreatedAsAnother(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// A summary that an older version has asked for names no definition.
+func TestSummaryWithoutDefinition(t *testing.T) {
+	s := tell(t, calling+"compact k1 keep=1 how=summary\n")
+	last := len(s.frames) - 1
+	asked, ok := s.frames[last].Events[0].(messages.CompactionRequested)
+	if !ok || asked.Definition == "" {
+		t.Fatalf("the story ends with %v", s.frames[last].Events)
+	}
+	asked.Definition = ""
+	if _, r := s.instead(last, 0, asked).compared(); r.Result != Equal {
+		t.Errorf("got %s", r.Text())
+	}
+}

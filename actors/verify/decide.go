@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"cmp"
+
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -142,6 +144,8 @@ func (s *stream) env(span []messages.Event) turn.Env {
 		switch ev := ev.(type) {
 		case messages.AgentConfigured:
 			def.Digest = ev.Definition
+		case messages.CompactionRequested: // also where nothing else has named it yet
+			def.Digest = cmp.Or(ev.Definition, def.Digest)
 		case messages.ChildDecided:
 			e.Person = ev.Person
 		case messages.AgentDeleted:

@@ -18,13 +18,13 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// TestSimulation simulates random runs of two agents. Nodes crash, stop and start, and the
-// log fails. Whenever nothing moves, it checks the guarantees of the package. The acts of a
+// TestSimulation simulates random runs of two agents and of forks of them, made at any of their
+// events. Nodes crash, stop and start, and the log fails. Whenever nothing moves, it checks the guarantees of the package. The acts of a
 // run depend on its seed alone; what happens at the same moment may differ.
 //
 //	REPRISE_SEED=7 go test -run Simulation ./actors      repeats one run
 //	REPRISE_LIVES=20000 go test -run Simulation ./actors  simulates more runs, as make sim
-func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26, A27, A30, A42, A46, A105, A107
+func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26, A27, A30, A42, A46, A81, A82, A105, A107
 	if seed, err := strconv.ParseUint(os.Getenv("REPRISE_SEED"), 10, 64); err == nil {
 		report(t, simulate(t, seed, plan(seed)))
 		return

@@ -198,13 +198,15 @@ func TestRequestedElsewhere(t *testing.T) {
 		})
 	}
 	for want, change := range map[string]func(*messages.ModelRequested){
-		"":                                        func(*messages.ModelRequested) {},
-		"what it changed was not kept":            func(ev *messages.ModelRequested) { ev.Rewritten = nil },
-		"is not what was recorded":                func(ev *messages.ModelRequested) { ev.Request = strings.Repeat("0", 64) },
-		"refers to entries 7 to 8 of 1":           func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":4,"items":[{"from":7,"count":1}]}`) },
-		"refers to entries 0 to -1 of 0":          func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":4,"tools":[{"count":-1}]}`) },
-		"longer than those of the definition":     func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":4,"instructions":{"head":1000}}`) },
-		"than those of the definition":            func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":4,"instructions":{"head":9223372036854775807,"tail":1}}`) },
+		"":                                    func(*messages.ModelRequested) {},
+		"what it changed was not kept":        func(ev *messages.ModelRequested) { ev.Rewritten = nil },
+		"is not what was recorded":            func(ev *messages.ModelRequested) { ev.Request = strings.Repeat("0", 64) },
+		"refers to entries 7 to 8 of 1":       func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":4,"items":[{"from":7,"count":1}]}`) },
+		"refers to entries 0 to -1 of 0":      func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":4,"tools":[{"count":-1}]}`) },
+		"longer than those of the definition": func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":4,"instructions":{"head":1000}}`) },
+		"than those of the definition": func(ev *messages.ModelRequested) {
+			ev.Rewritten = []byte(`{"at":4,"instructions":{"head":9223372036854775807,"tail":1}}`)
+		},
 		"what hooks have changed cannot be read:": func(ev *messages.ModelRequested) { ev.Rewritten = []byte(`{"at":"x"}`) },
 		"are not those that were recorded":        func(ev *messages.ModelRequested) { ev.Rewritten, ev.Instructions = nil, "" },
 	} {

@@ -249,7 +249,7 @@ func TestRules(t *testing.T) {
 	word := regexp.MustCompile(`x`)
 	for want, rules := range map[string][]redact.Rule{
 		"a name has":               {{Name: "a b", Pattern: word}},
-		"two rules":                    {{Name: "a", Pattern: word}, {Name: "a", Path: "cause.by"}},
+		"two rules":                {{Name: "a", Pattern: word}, {Name: "a", Path: "cause.by"}},
 		"one of them":              {{Name: "a"}},
 		"empty text":               {{Name: "a", Pattern: regexp.MustCompile(`x*`)}},
 		"an empty part":            {{Name: "a", Path: "tool..x"}},

@@ -35,7 +35,7 @@ func TestFork(t *testing.T) { // A81
 		t.Errorf("diff: %v", d)
 	}
 	w.run("ask", "assistant/b", "What is 5 times 5?").exits(0, "25") // as on record
-	w.run("ask", "assistant/b", "What is 6 times 7?").exits(3, "no recorded result")
+	w.run("ask", "assistant/b", "What is 6 times 7?").exits(3, "no recorded result", "--result …` (or failed) gives it a result", "use-tools assistant/b`, then `")
 	node.kill()
 
 	w.dev()

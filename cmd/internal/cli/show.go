@@ -96,7 +96,7 @@ func (a *app) status(s projections.AgentStatus) {
 		if !w.ExpiresAt.IsZero() {
 			row("", "denied without a decision at %s", a.time(w.ExpiresAt))
 		}
-		row("", "%s", a.settle(agent, w))
+		row("", "%s", a.settle(agent, s, w))
 	}
 	if s.WaitingMore {
 		row("waits for", "%s", a.moreWaits())

@@ -32,8 +32,8 @@ func waitText(w projections.Waiting) string {
 	return text
 }
 
-// settle is how a person settles a call that waits.
-func (a *app) settle(agent string, w projections.Waiting) string {
+// settle is how a person settles a call that an agent with this status waits for.
+func (a *app) settle(agent string, s projections.AgentStatus, w projections.Waiting) string {
 	if w.Kind == messages.WaitPaused {
 		return a.goOn(short(w.Agent), "", limit{})
 	}
@@ -44,6 +44,9 @@ func (a *app) settle(agent string, w projections.Waiting) string {
 	if w.Kind == messages.WaitApproval {
 		call += turn
 		return fmt.Sprintf("`%s approve %s %s` lets it run, `%s deny %s %s` does not", a.started, agent, call, a.started, agent, call)
+	}
+	if s.Fork != nil && !s.Fork.Tools {
+		return fmt.Sprintf("`%s decide %s %s completed%s --result …` (or failed) gives it a result; to run it, `%s use-tools %s`, then `%s decide %s %s retry%s`", a.started, agent, call, turn, a.started, agent, a.started, agent, call, turn)
 	}
 	return fmt.Sprintf("find out what became of it, then `%s decide %s %s completed%s --result …` (or failed, or retry)", a.started, agent, call, turn)
 }
@@ -67,7 +70,7 @@ func short(agent string) string {
 func (a *app) standing(agent string, s projections.AgentStatus, l limit) (what, do string) {
 	texts, ways := each(s.Waiting, waitText), []string(nil)
 	if len(s.Waiting) > 0 {
-		ways = append(ways, a.settle(agent, s.Waiting[0]))
+		ways = append(ways, a.settle(agent, s, s.Waiting[0]))
 	}
 	if besides(s) || len(s.Waiting) == 0 {
 		_, text, way := a.besidesText(agent, s, l)

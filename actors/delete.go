@@ -42,7 +42,11 @@ const DefaultLease = 5 * time.Second
 
 // delete ends the agent and removes what is stored of it.
 func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
-	if err := a.refuseForked(); err != nil {
+	err := a.refuseForking()
+	if err == nil {
+		err = a.refuseForked(a.state.Forks.List)
+	}
+	if err != nil {
 		a.refuse(d, sender, err)
 		return
 	}
@@ -174,10 +178,15 @@ func (a *agent) removeLate() {
 }
 
 // deleteDamaged deletes an agent whose log cannot be read. What it did cannot be ended in
-// order, and its children and its parents are not notified.
+// order, and its children and its parents are not notified. Forks that are on record before the
+// damage refuse it, for those can be read.
 func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
 	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
+	if err := a.refuseForked(a.rt.readableForks(ctx, a.id)); err != nil {
+		a.refuse(d, sender, err)
+		return
+	}
 	upto, err := a.rt.extent(ctx, a.id)
 	if err == nil {
 		a.tail, err = a.rt.store.Head(ctx, a.id)

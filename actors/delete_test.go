@@ -547,6 +547,47 @@ func TestDeleteDamaged(t *testing.T) { // A29, A108
 	}
 }
 
+// torn is a log that reports damage in an agent's third frame.
+type torn struct {
+	eventlog.Log
+	agent messages.AgentID
+}
+
+func (l *torn) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		n := 0
+		for rec, err := range l.Log.Read(ctx, a, r) {
+			if n++; a == l.agent && n == 3 {
+				yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Event: rec.Frame.First, Err: errors.New("a flipped bit")})
+				return
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// A damaged agent is not deleted before a fork of it that can be read.
+func TestDeleteDamagedParent(t *testing.T) {
+	s := actorstest.New(t, nil)
+	begin := messages.ForkRequested{Fork: zoe.Full(), At: 2, Begin: "fork:x"}
+	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.StatePatched{Patch: []byte(`{}`)})
+	s.Given(ada, begin)
+	s.Given(ada, messages.ForkSettled{Fork: zoe.Full(), Begin: begin.Begin, N: 3}) // cannot be read
+	cfg := config(echo())
+	node := s.Start(cfg)
+	node.Must(zoe, messages.BeginFork{ID: begin.Begin, Parent: ada.Full(), At: begin.At})
+	node.Stop()
+	cfg.Store = s.Store()
+	cfg.Store.Log = &torn{s.Store().Log, ada}
+	node = s.Start(cfg)
+	wantCode(t, node.Do(ada, say("u1", "hello")), messages.Damaged)
+	wantCode(t, node.Do(ada, messages.Delete{ID: "d1"}), messages.Conflict)
+	node.Must(zoe, messages.Delete{ID: "d2"})
+	node.Must(ada, messages.Delete{ID: "d1"})
+}
+
 // flipped is a log that reports damage in an agent's first frame until the frame is purged.
 // Its first purge has no effect.
 type flipped struct {

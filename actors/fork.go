@@ -136,15 +136,29 @@ func upto(frames iter.Seq2[eventlog.Recorded, error], last messages.EventNumber,
 	}
 }
 
-// refuseForked returns why the agent cannot be deleted: its events are those of forks, too. Nil: they
-// are not.
-func (a *agent) refuseForked() error {
-	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
-	defer cancel()
+// refuseForking returns why the agent cannot be deleted now: a fork of it is to begin. Nil: none is.
+func (a *agent) refuseForking() error {
 	for _, f := range a.state.Forks.List {
 		if f.Status == projections.ForkPending {
 			return messages.Refuse(messages.Unavailable, "agent %s is being forked as %s: send the delete again with the same id", a.id, f.Agent)
 		}
+	}
+	return nil
+}
+
+// readableForks returns the forks that an agent's log has on record before its damage.
+func (rt *Runtime) readableForks(ctx context.Context, id messages.AgentID) []projections.Fork {
+	l := &loading{}
+	_ = l.apply(id, 0, rt.store.Read(ctx, id, eventlog.Range{})) // it is damaged
+	return l.state.Forks.List
+}
+
+// refuseForked returns why the agent cannot be deleted: its events are those of forks, too. Nil: they
+// are not.
+func (a *agent) refuseForked(forks []projections.Fork) error {
+	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
+	defer cancel()
+	for _, f := range forks {
 		first, err := eventlog.First(a.rt.store.Read(ctx, f.Agent, eventlog.From(f.At+1)))
 		if err != nil {
 			return messages.Refuse(messages.Unavailable, "whether fork %s still begins with the events of agent %s cannot be read: %v; send the delete again with the same id", f.Agent, a.id, err)

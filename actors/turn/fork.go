@@ -61,7 +61,9 @@ func (s *State) RefuseFork(self messages.AgentID, c messages.BeginFork) error {
 	if err := s.repeated(c.ID); err != nil {
 		return err
 	}
-	switch {
+	switch o := s.Forks.Origin; {
+	case o != nil && o.Parent.Full() == c.Parent && o.At == c.At: // its id has left the window
+		return &ProcessedError{ID: c.ID, N: c.At + 1}
 	case s.Life.Deleted != nil:
 		return messages.Refuse(messages.Conflict, "agent %s was deleted, and the numbers of its events are used: choose a name that no agent had", self)
 	case s.Last != 0:

@@ -16,15 +16,45 @@ import (
 func processing(t *testing.T, times ...time.Time) *turn.State {
 	s := &turn.State{}
 	for i, at := range times {
-		c := messages.SetState{ID: fmt.Sprint("c", i), Patch: []byte(`{}`)}
-		first := s.Last + 1
-		events, err := s.Decide(turn.Env{Now: at}, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: c.ID, Endpoint: "ctl"}, Events: events})
+		process(t, s, messages.SetState{ID: fmt.Sprint("c", i), Patch: []byte(`{}`)}, at)
 	}
 	return s
+}
+
+func process(t *testing.T, s *turn.State, c messages.Command, at time.Time) {
+	t.Helper()
+	first := s.Last + 1
+	events, err := s.Decide(turn.Env{Now: at}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "ctl"}, Events: events})
+}
+
+// A fork that is asked to begin once more knows that it has, also when it has processed so many commands
+// since that the id is forgotten: a refusal would have its parent forget the fork.
+func TestForkBegunOnceMore(t *testing.T) {
+	self := messages.AgentID{Tenant: "default", Kind: "test", Key: "zoe"}
+	s := processing(t, make([]time.Time, 7)...)
+	begin := messages.BeginFork{ID: "begin", Parent: "default/test/ada", At: s.Last}
+	process(t, s, begin, time.Time{})
+	var first *turn.ProcessedError
+	if err := s.RefuseFork(self, begin); !errors.As(err, &first) || first.N != begin.At+1 {
+		t.Fatalf("got %v", err)
+	}
+	for i := range 4200 {
+		process(t, s, messages.SetState{ID: fmt.Sprint("z", i), Patch: []byte(`{}`)}, time.Time{}.Add(time.Duration(i)*time.Hour))
+	}
+	var again *turn.ProcessedError
+	if err := s.RefuseFork(self, begin); !errors.As(err, &again) || again.N != first.N {
+		t.Errorf("got %v", err)
+	}
+	var refused *messages.Error
+	for _, other := range []messages.BeginFork{{ID: "b2", Parent: "default/test/bob", At: begin.At}, {ID: "b3", Parent: begin.Parent, At: begin.At - 1}} {
+		if err := s.RefuseFork(self, other); !errors.As(err, &refused) || refused.Code != messages.Conflict {
+			t.Errorf("another fork: got %v", err)
+		}
+	}
 }
 
 // The window holds the newest 4,096 ids, those of the last 15 minutes, and at most 16,384; a

@@ -397,6 +397,30 @@ func TestForkOfTooManyForks(t *testing.T) {
 	}
 }
 
+// A fork that begins after its parent has been informed of a refusal is on record there all the same:
+// the parent is not deleted before it.
+func TestForkBegunAfterARefusal(t *testing.T) {
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "one"))
+	at := messages.EventNumber(len(s.Until(ada, "turn.completed")))
+	begin := messages.BeginFork{ID: "fork:x", Parent: ada.Full(), At: at}
+	node.Must(zoe, begin)
+	s.Until(zoe, "agent.forked")
+	effect := messages.ForkEffect{ID: "report:x", Fork: zoe.Full(), Begin: begin.ID, N: at + 1}
+	node.Do(ada, effect)
+	effect.ID = "report:y"
+	node.Do(ada, effect)
+	effect.ID, effect.Fork, effect.N = "report:z", bob.Full(), at+100
+	node.Do(ada, effect)
+	if settled := actorstest.Of[messages.ForkSettled](s.Events(ada)); len(settled) != 1 || settled[0].Fork != zoe.Full() || settled[0].N != at+1 {
+		t.Errorf("got %+v, want that %s has begun, once", settled, zoe)
+	}
+	wantCode(t, node.Do(ada, messages.Delete{ID: "d1"}), messages.Conflict)
+	node.Must(zoe, messages.Delete{ID: "d2"})
+	node.Must(ada, messages.Delete{ID: "d1"})
+}
+
 // A fork is made though the nodes of both stop at every moment of it, and once.
 func TestForkThroughCrashes(t *testing.T) { // A81
 	for crash := range 3 {

@@ -29,7 +29,7 @@ const (
 
 // Fork is a fork of an agent: a line of the view forks.
 type Fork struct {
-	// N is its fork.requested, At the newest event that both have.
+	// N is its fork.requested, or the fork.settled of one that began after it was refused; At the newest event that both have.
 	N      messages.EventNumber `json:"n"`
 	Agent  messages.AgentID     `json:"agent"`
 	At     messages.EventNumber `json:"at"`
@@ -61,7 +61,7 @@ func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
 		agent, _ := messages.ParseAgentID(ev.Fork) // zero where the log holds another address
 		f.List = append(f.List, Fork{N: n, Agent: agent, At: ev.At, Status: ForkPending, Set: ev.Set, Reason: ev.Reason, Requested: f.at, Person: f.by, Begin: ev.Begin})
 	case messages.ForkSettled:
-		f.settled(ev)
+		f.settled(n, ev)
 	case messages.AgentForked:
 		parent, _ := messages.ParseAgentID(ev.Parent)
 		f.Origin, f.List = &Origin{Parent: parent, At: ev.At, Depth: f.Depth() + 1, Set: ev.Set}, nil
@@ -78,14 +78,17 @@ func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 }
 
-// settled folds what became of a fork. One that was refused never was.
-func (f *Forks) settled(ev messages.ForkSettled) {
+// settled folds what became of a fork. One that was refused never was, unless it begins later.
+func (f *Forks) settled(n messages.EventNumber, ev messages.ForkSettled) {
 	is := func(x Fork) bool { return x.Begin == ev.Begin }
 	if ev.Refused != "" {
 		f.List = slices.DeleteFunc(slices.Clone(f.List), is)
 	} else if i := slices.IndexFunc(f.List, is); i >= 0 {
 		f.List = slices.Clone(f.List)
 		f.List[i].Status = ForkBegun
+	} else {
+		agent, _ := messages.ParseAgentID(ev.Fork)
+		f.List = append(slices.Clone(f.List), Fork{N: n, Agent: agent, At: ev.N - 1, Status: ForkBegun, Requested: f.at, Begin: ev.Begin})
 	}
 }
 

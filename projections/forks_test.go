@@ -73,6 +73,10 @@ func TestForks(t *testing.T) {
 	if f.Origin != nil || f.Dry() {
 		t.Errorf("no fork: got origin %+v, dry %t", f.Origin, f.Dry())
 	}
+	f.Apply(8, messages.ForkSettled{Fork: "default/a/c", Begin: "f2", N: 5}) // after all
+	if got := f.Lines(); len(got) != 2 || got[1].Agent.Key != "c" || got[1].Status != ForkBegun || got[1].At != 4 || got[1].N != 8 || got[1].Begin != "f2" {
+		t.Errorf("a fork that begins after it was refused: got %+v", got)
+	}
 	f.Apply(9, messages.ToolsEnabled{}) // nothing to enable
 	f.Apply(10, messages.AgentForked{Agent: "default/a/d", Parent: "default/a/b", At: 9})
 	if f.Origin == nil || f.Origin.Parent != b || f.Origin.At != 9 || !f.Dry() || len(f.List) > 0 {

@@ -48,11 +48,25 @@ func (d *decision) fork(c messages.Fork) error {
 // forkEffect records what became of a fork.
 func (d *decision) forkEffect(c messages.ForkEffect) error {
 	m := d.s.Outbox.Message(c.Begin)
+	if m == nil && d.begunLate(c) {
+		return nil
+	}
 	if m == nil || m.Kind != projections.BeginFork {
 		return d.noop(c, "the effect of %q is not awaited any more", c.Begin)
 	}
 	d.emit(messages.ForkSettled{Fork: m.To, Begin: c.Begin, N: c.N, Refused: c.Refused, Message: c.Message})
 	return nil
+}
+
+// begunLate records a fork that has begun after it was refused, for its command was given again. It
+// reports whether it did: without that the agent could be deleted while the fork needs its events.
+func (d *decision) begunLate(c messages.ForkEffect) bool {
+	fork, err := messages.ParseAgentID(c.Fork)
+	if err != nil || c.N <= 1 || c.N > d.s.Last+1 || d.s.Forks.Of(fork) != nil {
+		return false
+	}
+	d.emit(messages.ForkSettled{Fork: c.Fork, Begin: c.Begin, N: c.N})
+	return true
 }
 
 // RefuseFork returns why an agent with events cannot begin as a fork: the id was processed before, or

@@ -51,6 +51,10 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *
 		return outcome{did: settled}
 	case answer.Err != nil:
 		if why := b.final(d, t, answer.Err); why != nil {
+			if _, begins := d.Command.(messages.BeginFork); begins { // the parent has it on record
+				b.settle(msg.place, terminated(why))
+				return outcome{did: refused, why: why}
+			}
 			return b.refuse(ctx, a, msg, reply, why)
 		}
 		return b.notNow(d, t, answer.Err)

@@ -118,7 +118,7 @@ func (a *agent) receive(ctx actor.Context) {
 		a.deliver(m, ctx.Sender())
 	case *Activate:
 		defer a.backlog.release(0)
-		a.activate(ctx.Sender())
+		a.activate(m, ctx.Sender())
 	case outcomesWait:
 		a.apply(a.outcomes.take(a.rt.maxResult))
 		if a.outcomes.more() {
@@ -188,7 +188,7 @@ func (a *agent) memory() int64 {
 // activate answers once the agent has continued its work. Only an agent with events is fenced
 // against its former owner: one without may have been given some by it since it was loaded, so it
 // is loaded again first.
-func (a *agent) activate(sender *actor.PID) {
+func (a *agent) activate(m *Activate, sender *actor.PID) {
 	if a.tail.Frame == "" && a.broken == nil {
 		a.load()
 	}
@@ -197,7 +197,13 @@ func (a *agent) activate(sender *actor.PID) {
 			a.report(e, e.Due())
 		}
 	}
-	a.answer(sender, messages.Answer{N: a.state.Last, Err: a.broken})
+	ans := messages.Answer{N: a.state.Last, Err: a.broken}
+	if m.Deletes && a.broken == nil {
+		if err := a.refuseForks(); err != nil {
+			ans.Err = messages.AsError(err)
+		}
+	}
+	a.answer(sender, ans)
 }
 
 // env returns what a decision depends on. Between two turns the definition is the newest; a turn

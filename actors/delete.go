@@ -42,11 +42,7 @@ const DefaultLease = 5 * time.Second
 
 // delete ends the agent and removes what is stored of it.
 func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
-	err := a.refuseForking()
-	if err == nil {
-		err = a.refuseForked(a.state.Forks.List)
-	}
-	if err != nil {
+	if err := a.refuseForks(); err != nil {
 		a.refuse(d, sender, err)
 		return
 	}

@@ -136,14 +136,15 @@ func upto(frames iter.Seq2[eventlog.Recorded, error], last messages.EventNumber,
 	}
 }
 
-// refuseForking returns why the agent cannot be deleted now: a fork of it is to begin. Nil: none is.
-func (a *agent) refuseForking() error {
+// refuseForks returns why the agent cannot be deleted: a fork of it is to begin, or its events are those
+// of forks, too. Nil: it can be.
+func (a *agent) refuseForks() error {
 	for _, f := range a.state.Forks.List {
 		if f.Status == projections.ForkPending {
 			return messages.Refuse(messages.Unavailable, "agent %s is being forked as %s: send the delete again with the same id", a.id, f.Agent)
 		}
 	}
-	return nil
+	return a.refuseForked(a.state.Forks.List)
 }
 
 // readableForks returns the forks that an agent's log has on record before its damage.

@@ -65,6 +65,8 @@ func (d *Deliver) LogValue() slog.Value {
 // continued.
 type Activate struct {
 	Agent messages.AgentID
+	// Deletes reports whether the agent is to be deleted next: it is refused if it has forks.
+	Deletes bool
 	// Ahead is the agent's newest frame, if it has been read ahead: an agent that is not in memory
 	// begins with it. Nil: it reads its log itself.
 	Ahead *eventlog.Newest

@@ -119,6 +119,39 @@ func TestRetentionOfEncryptedAgents(t *testing.T) { // A108
 	}
 }
 
+// A fork stays, for a file of it would not be whole, and so does its parent until it is gone.
+func TestRetentionOfForks(t *testing.T) { // A108
+	w := newWorld(t)
+	before := w.node(agents(echo(), nil))
+	w.say(before.Client(), "assistant/p", "u1", "hello")
+	_, err := before.Client().Do(w.ctx, "assistant/p", messages.Fork{ID: "f1", Fork: "default/assistant/f"})
+	w.ok(err)
+	w.until(before.Client(), "assistant/p", ofType("fork.settled"))
+	w.ok(before.Close())
+	dir := t.TempDir()
+	n := w.node(agents(echo(), brief), func(c *cluster.Config) { c.Archive = dir })
+	c := n.Client()
+	w.say(c, "assistant/a", "u1", "hello")
+	w.until(c, "assistant/a", ofType("agent.deleted"))
+	w.eventually("both are tried", func() bool { return strings.Count(w.log.String(), archive.ErrFork.Error()) > 2 })
+	for _, agent := range []string{"assistant/p", "assistant/f"} {
+		if s := w.show(c, agent); s.Phase != "idle" {
+			t.Errorf("%s is %s", agent, s.Phase)
+		}
+	}
+	_, err = c.Do(w.ctx, "assistant/f", messages.Delete{ID: "d1"})
+	w.ok(err)
+	w.until(c, "assistant/p", ofType("agent.deleted"))
+	if letters := w.letters(c, "default", 0); len(letters) > 0 {
+		t.Errorf("got dead letters %+v", letters)
+	}
+	for key, want := range map[string]int{"p": 1, "f": 0} {
+		if found, err := filepath.Glob(filepath.Join(dir, "default", "assistant", key, "*")); err != nil || len(found) != want {
+			t.Errorf("%s is archived as %v, %v", key, found, err)
+		}
+	}
+}
+
 // A node that is to archive agents and has no folder for them does not connect.
 func TestRetentionNeedsAFolder(t *testing.T) { // A108
 	w := newWorld(t)

@@ -12,6 +12,7 @@
 //
 //   - A file that has its name is whole and on disk, and was read back.
 //   - What cannot be written byte for byte as it is stored is not written at all.
+//   - A fork, whose first events are stored for another agent, is not written.
 package archive
 
 import (
@@ -78,6 +79,9 @@ type End struct {
 	// SHA256 is of all lines before this one, with their line ends, in hex.
 	SHA256 string `json:"sha256"`
 }
+
+// ErrFork is wrapped by the error for an agent that is a fork.
+var ErrFork = errors.New("it is a fork, and its first events are stored for its parent alone: delete it with `reprise delete` if it is not needed")
 
 // pieceSize is how many bytes of a blob stand in one line.
 const pieceSize = 192 << 10
@@ -186,6 +190,9 @@ func (w *writer) line(v any) {
 
 func (w *writer) frames(ctx context.Context, from Source, a messages.AgentID) error {
 	for rec, err := range from.Read(ctx, a, eventlog.Range{}) {
+		if err == nil && eventlog.Forks(rec.Frame) {
+			err = ErrFork
+		}
 		if err != nil {
 			return err
 		}

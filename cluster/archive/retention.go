@@ -82,8 +82,11 @@ func (r *Retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 	if comes, err := r.comes(ctx, a); err != nil || comes {
 		return err
 	}
-	awake, err := r.Ask(ctx, a, &actors.Activate{Agent: a}) // under this owner, which writes its own fence first
+	awake, err := r.Ask(ctx, a, &actors.Activate{Agent: a, Deletes: true}) // under this owner, which writes its own fence first
 	if err == nil && awake.Err != nil {
+		if awake.Err.Code == messages.Conflict { // it stays until its forks are gone
+			return nil
+		}
 		err = awake.Err
 	}
 	if err != nil {

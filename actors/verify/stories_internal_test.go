@@ -102,3 +102,23 @@ func TestStories(t *testing.T) {
 		})
 	}
 }
+
+// An input that waits has its trace, which the frame that starts its turn does not have.
+func TestTraceOfWaitingInput(t *testing.T) {
+	stage := turntest.New(t)
+	for _, step := range []struct {
+		trace messages.TraceContext
+		line  string
+	}{
+		{"", `input u1 "one"`},
+		{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", `input u2 "two"`},
+		{"00-1af7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01", `input u3 "three"`},
+		{"", `answers "1"`}, {"", `answers "2"`}, {"", `answers "3"`},
+	} {
+		stage.Env.Trace = step.trace
+		stage.Do(step.line)
+	}
+	if r := Stream(stage.Env.Agent, Current{Turn: stage.Env.Definition}, Frames(stage.Log)); r.Result != Equal {
+		t.Error(r.Text())
+	}
+}

@@ -102,7 +102,7 @@ func (s *Stage) append(first messages.EventNumber, cause messages.Cause, events 
 		s.out.WriteString("nothing\n")
 		return
 	}
-	f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.Env.Now, Cause: cause, Events: events}
+	f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.Env.Now, Cause: cause, Trace: s.Env.Trace, Events: events}
 	s.State.Record(f)
 	s.Log = append(s.Log, f)
 	for i, ev := range events {

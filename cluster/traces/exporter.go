@@ -3,6 +3,7 @@ package traces
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,8 @@ const (
 type Exporter struct {
 	cfg     ExporterConfig
 	waiting chan ended
-	lost    atomic.Int64 // turns that were not sent
+	lost    atomic.Int64 // turns that were not sent, without those in full
+	full    atomic.Int64 // turns for which there was no room, and that are not reported yet
 }
 
 // ExporterConfig is what an Exporter is made of.
@@ -45,6 +47,9 @@ type ended struct {
 	agent messages.AgentID
 	turn  messages.TurnID
 }
+
+// errFull is why turns are not sent for which there is no room.
+var errFull = fmt.Errorf("the collector is too slow: %d turns wait for it", maxWaiting)
 
 // errEnded is why turns are not sent that still wait when an Exporter ends.
 var errEnded = errors.New("the node ended before the collector had taken them")
@@ -69,7 +74,7 @@ func (o observed) Committed(c actors.Commit) {
 			select {
 			case o.x.waiting <- ended{c.Agent, f.Turn}:
 			default:
-				o.x.lost.Add(1)
+				o.x.full.Add(1)
 			}
 		}
 	}
@@ -78,7 +83,7 @@ func (o observed) Committed(c actors.Commit) {
 
 // Lost returns how many turns were not sent: there was no room for them, the collector did not take
 // them, or their log could not be read.
-func (x *Exporter) Lost() int64 { return x.lost.Load() }
+func (x *Exporter) Lost() int64 { return x.lost.Load() + x.full.Load() }
 
 // Run sends until ctx ends, and from then on for a moment what waits.
 func (x *Exporter) Run(ctx context.Context) {
@@ -105,6 +110,9 @@ func (x *Exporter) Run(ctx context.Context) {
 func (x *Exporter) send(ctx context.Context, first ended) {
 	ctx, cancel := context.WithTimeout(ctx, sendFor)
 	defer cancel()
+	if n := x.full.Swap(0); n > 0 {
+		x.lose(int(n), errFull)
+	}
 	var spans []projections.Span
 	read := 0
 	for _, t := range x.batch(first) {

@@ -166,4 +166,8 @@ func TestExporterLoses(t *testing.T) {
 	if s.exporter.Lost() != 2+7 || s.next.n != 3+room+7 {
 		t.Errorf("%d turns were lost, %d commits handed on", s.exporter.Lost(), s.next.n)
 	}
+	s.run()
+	if said := s.said.String(); !strings.Contains(said, "turns=7 lost=9") || !strings.Contains(said, "4096 turns wait") {
+		t.Errorf("said was %s", said)
+	}
 }

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -46,7 +47,7 @@ func NewSender(address string, headers map[string]string, of Resource) (*Sender,
 	if !strings.HasSuffix(u.Path, tracesPath) {
 		u = u.JoinPath(tracesPath)
 	}
-	s := &Sender{Resource: of, url: u, client: &http.Client{Timeout: attemptFor}, headers: http.Header{}}
+	s := &Sender{Resource: of, url: u, client: &http.Client{Timeout: attemptFor, CheckRedirect: noRedirect}, headers: http.Header{}}
 	for name, value := range headers {
 		s.headers.Set(name, value)
 	}
@@ -55,9 +56,50 @@ func NewSender(address string, headers map[string]string, of Resource) (*Sender,
 	return s, nil
 }
 
-// Send sends spans that have ended, and tries again for as long as the collector is not there or
-// overloaded, until ctx ends. An error names the collector.
+// noRedirect makes a redirection the answer to a request. Followed, a POST may become a GET, whose
+// answer does not say that spans were taken, and the headers go to another host.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Send sends spans that have ended, in several requests if they are large, and tries again for as long
+// as the collector is not there or overloaded, until ctx ends. What can be sent is, also if a part of
+// it cannot. An error names the collector.
 func (s *Sender) Send(ctx context.Context, spans []projections.Span) error {
+	var first error
+	for len(spans) > 0 {
+		n := fitting(spans)
+		first = cmp.Or(first, s.send(ctx, spans[:n]))
+		spans = spans[n:]
+	}
+	return first
+}
+
+// maxTexts is how many bytes of texts a request should have at most, which is a part of what
+// collectors take. A single span may have more.
+const maxTexts = 4 << 20
+
+// fitting returns how many of the spans are sent in one request: one or more.
+func fitting(spans []projections.Span) int {
+	size := 0
+	for i := range spans {
+		if size += textsOf(&spans[i]); size > maxTexts {
+			return max(i, 1)
+		}
+	}
+	return len(spans)
+}
+
+// textsOf returns about how many bytes a span has in a request.
+func textsOf(s *projections.Span) int {
+	const ids = 200 // with times and the names of attributes
+	size := ids*(1+len(s.Events)+len(s.Links)) + len(s.Message)
+	for _, a := range s.Attributes {
+		size += len(a.Key) + len(a.Text)
+	}
+	return size
+}
+
+// send sends spans in one request.
+func (s *Sender) send(ctx context.Context, spans []projections.Span) error {
 	body, err := packed(s.Resource, spans)
 	if err != nil {
 		return err
@@ -105,10 +147,11 @@ func (s *Sender) post(ctx context.Context, body []byte) error {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
 		return nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
-			return backoff.RetryAfter(seconds)
+		refused := fmt.Errorf("HTTP %s", resp.Status)
+		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 { // 0 would be tried without a pause
+			return fmt.Errorf("%w: %w", refused, backoff.RetryAfter(seconds))
 		}
-		return fmt.Errorf("HTTP %s", resp.Status)
+		return refused
 	}
 	return backoff.Permanent(fmt.Errorf("HTTP %s: %s", resp.Status, messages.OneLine(string(said))))
 }

@@ -5,12 +5,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	trace "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 
 	"github.com/reprise-dev/reprise/cluster/traces"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // TestSend holds that a collector gets each span that has ended, whole, after it was overloaded.
@@ -73,6 +76,69 @@ func TestSendRefused(t *testing.T) {
 	cancel()
 	if err := s.Send(ended, sample()); err == nil {
 		t.Error("spans were sent to a collector that is gone")
+	}
+}
+
+// TestSendRedirected holds that a redirection is an error and is not followed: the page that it leads
+// to answers every request.
+func TestSendRedirected(t *testing.T) {
+	followed := false
+	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true }))
+	defer page.Close()
+	moved := httptest.NewServer(http.RedirectHandler(page.URL, http.StatusMovedPermanently))
+	defer moved.Close()
+	s, err := traces.NewSender(moved.URL, nil, traces.Resource{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(t.Context(), sample()); err == nil || !strings.Contains(err.Error(), "HTTP 301") || followed {
+		t.Errorf("got the error %v; the redirection was followed: %t", err, followed)
+	}
+}
+
+// TestSendPauses holds that an overloaded collector that names no pause is not asked again at once.
+func TestSendPauses(t *testing.T) {
+	for _, after := range []string{"0", "-1", "soon"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		requests := 0
+		c := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if requests++; requests == 20 {
+				cancel()
+			}
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}))
+		s, err := traces.NewSender(c.URL, nil, traces.Resource{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		stop := time.AfterFunc(200*time.Millisecond, cancel)
+		if err := s.Send(ctx, sample()); err == nil || requests >= 20 {
+			t.Errorf("Retry-After: %s: %d requests in %v, then %v", after, requests, time.Since(began), err)
+		}
+		stop.Stop()
+		c.Close()
+	}
+}
+
+// TestSendLarge holds that spans with much content are sent in requests that a collector takes, and
+// that one that it refuses does not keep the others from it.
+func TestSendLarge(t *testing.T) {
+	c := newCollector(t, http.StatusRequestEntityTooLarge)
+	s, err := traces.NewSender(c.URL, nil, traces.Resource{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spans []projections.Span
+	for _, size := range []int{5 << 20, 3 << 20, 3 << 20, 1} {
+		span := sample()[0]
+		span.Attributes = []projections.SpanAttribute{{Key: "text", Text: strings.Repeat("x", size)}}
+		spans = append(spans, span)
+	}
+	err = s.Send(t.Context(), spans)
+	if got := c.spans(); err == nil || !strings.Contains(err.Error(), "HTTP 413") || len(got) != 3 || len(c.requests) != 3 {
+		t.Errorf("%d spans in %d requests, and the error %v", len(got), len(c.requests), err)
 	}
 }
 

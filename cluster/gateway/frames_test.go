@@ -104,4 +104,21 @@ func TestFrames(t *testing.T) {
 			t.Errorf("%s: got %v, want not_found", name, failed)
 		}
 	}
+	var failed error
+	for _, failed = range h.client.Frames(h.ctx, "support/till", client.Only(messages.Query{Turn: "t6"})) {
+	}
+	if failed == nil || messages.AsError(failed).Code != messages.BadInput {
+		t.Errorf("frames of a turn: got %v, want bad_input", failed)
+	}
+}
+
+// A reader of frames does not learn the subjects at which callers wait for answers.
+func TestFramesWithoutReplies(t *testing.T) {
+	h := newHouse(t, nil)
+	cause := messages.Cause{Type: "input", ID: "u1", Endpoint: messages.EndpointPrompt, Stream: &messages.Stream{Node: "n1", Reply: "_INBOX.secret"}}
+	h.wroteBecause(cause, till, messages.PhaseIdle, messages.AgentCreated{Agent: till.Full()})
+	frames, _ := h.framesOf(messages.Query{})
+	if len(frames) != 1 || frames[0].Cause.Stream != nil || frames[0].Cause.ID != "u1" {
+		t.Errorf("got %+v", frames)
+	}
 }

@@ -140,10 +140,16 @@ func (h *house) connect(srv *embedded.Server) *nats.Conn {
 // of the first event.
 func (h *house) wrote(a messages.AgentID, phase messages.AgentPhase, events ...messages.Event) messages.EventNumber {
 	h.t.Helper()
+	return h.wroteBecause(messages.Cause{Type: messages.CauseEffect}, a, phase, events...)
+}
+
+// wroteBecause is wrote for a frame with a cause.
+func (h *house) wroteBecause(of messages.Cause, a messages.AgentID, phase messages.AgentPhase, events ...messages.Event) messages.EventNumber {
+	h.t.Helper()
 	tail := h.tails[a]
 	f := &messages.Frame{
 		ID: messages.FrameID(ulid.Make().String()), Epoch: 1, First: tail.Last + 1, Prev: tail.Frame, PrevDigest: tail.Digest,
-		Time: tillAt, Cause: messages.Cause{Type: "effect"}, Events: events,
+		Time: tillAt, Cause: of, Events: events,
 	}
 	if h.queues[a] == nil {
 		h.queues[a] = new(projections.Work)

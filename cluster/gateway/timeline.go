@@ -39,10 +39,13 @@ func (g *Gateway) timeline(p *page, a messages.AgentID, q messages.Query) error 
 }
 
 // tailOf returns the first of the newest events that q.Tail counts, back from q.At if that is set;
-// 1 without a tail.
+// 1 without a tail. Where q.From is set, the page before has found it.
 func (g *Gateway) tailOf(a messages.AgentID, q messages.Query) (messages.EventNumber, error) {
-	if q.Tail == 0 {
+	switch {
+	case q.Tail == 0:
 		return 1, nil
+	case q.From != 0:
+		return q.From, nil
 	}
 	head, err := g.Log.Head(g.ctx, a)
 	if err != nil {

@@ -190,6 +190,44 @@ func structure(t *testing.T, a *export.Agent, s stored) {
 	}
 }
 
+// What rules find is in no trace context and in nothing that names or changes a fork, also where it is
+// the only thing that they find.
+func TestRedactionOfTracesAndForks(t *testing.T) {
+	emails := redact.Rule{Name: "email", Pattern: regexp.MustCompile(`[\w.]+@[\w.]+\w`)}
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	trace := messages.TraceContext(parent + " user=" + email)
+	instructions := "Write to " + email
+	set := messages.ForkChanges{Instructions: &instructions}
+	for name, ev := range map[string]messages.Event{
+		"trace of a frame": messages.AgentCleared{},
+		"trace of a turn":  messages.TurnStarted{Turn: "t1", Trace: trace},
+		"fork requested":   messages.ForkRequested{Fork: "default/support/" + email, At: 1, Begin: email, Set: set},
+		"fork":             messages.AgentForked{Agent: ann.Full(), Parent: "default/support/bo", Set: set},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s stored
+			s.frame(messages.Cause{Type: "input"}, ev)
+			if name == "trace of a frame" {
+				s.frames[0].Trace = trace
+			}
+			file := redacted(t, s, export.Options{Redactor: redactor(t, emails)})
+			if holds(file, email) {
+				t.Errorf("the file holds %s: %s", email, file)
+			}
+			switch ev := only(t, file).Frames[0].Events[0].(type) {
+			case messages.TurnStarted:
+				if ev.Trace.Parent() != parent || !strings.HasPrefix(ev.Trace.State(), "user=email-") {
+					t.Errorf("got the trace context %q", ev.Trace)
+				}
+			case messages.ForkRequested:
+				if _, err := messages.ParseAgentID(ev.Fork); err != nil || !strings.HasPrefix(*ev.Set.Instructions, "Write to [email:") {
+					t.Errorf("got %+v with %q: %v", ev, *ev.Set.Instructions, err)
+				}
+			}
+		})
+	}
+}
+
 // Without blobs nothing of them is named but their size.
 func TestRedactionWithoutBlobs(t *testing.T) {
 	s := personal(t)

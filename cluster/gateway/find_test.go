@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
@@ -75,5 +77,34 @@ func TestFindSaysWhatIsEncrypted(t *testing.T) {
 	}
 	if len(found) != 1 || len(said) != 1 || said[0] != 1 {
 		t.Errorf("got %s and %d encrypted agents, want the call of %s and 1", found, said, till)
+	}
+}
+
+// slowIndex is an index whose rows are read when the time for an answer is over.
+type slowIndex struct{ views }
+
+type views = Index
+
+func (s slowIndex) Index(ctx context.Context, of []messages.Partition, fresh bool) (*index.Store, []messages.Partition, []messages.Uncovered, error) {
+	store, ready, lacks, err := s.views.Index(context.WithoutCancel(ctx), of, fresh)
+	<-ctx.Done()
+	return store, ready, lacks, err
+}
+
+// A query of the index ends with the time that its answer is waited for, and is no damage.
+func TestFindEndsInTime(t *testing.T) {
+	h := newHouse(t, nil)
+	h.worked(till, "call_1", "refund", `{"order":1}`)
+	quick := h.g.Index
+	for _, q := range []messages.Query{{View: "find", Text: "refund"}, {View: "effects"}} {
+		h.g.Index = slowIndex{views: quick}
+		_, err := h.g.owned(ownersQuery{Tenant: "default", Query: q}, time.Millisecond)
+		if err == nil || messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "narrow it down") {
+			t.Errorf("%s: got the error %v", q.View, err)
+		}
+		h.g.Index = quick
+		if answer, err := h.g.owned(ownersQuery{Tenant: "default", Query: q}, ownWithin); err != nil || len(answer.Rows) == 0 {
+			t.Errorf("%s: got %d rows, error %v", q.View, len(answer.Rows), err)
+		}
 	}
 }

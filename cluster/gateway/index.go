@@ -200,21 +200,21 @@ func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 }
 
 // ownedRows adds rows of the index for the partitions.
-func (g *Gateway) ownedRows(answer *owned, q ownersQuery) error {
-	agents, ready, lacks, err := g.Index.Index(g.ctx, answer.Partitions, q.Cursor == "") // one wait for all pages
+func (g *Gateway) ownedRows(ctx context.Context, answer *owned, q ownersQuery) error {
+	agents, ready, lacks, err := g.Index.Index(ctx, answer.Partitions, q.Cursor == "") // one wait for all pages
 	if err != nil {
-		return err
+		return unseen(err)
 	}
 	answer.Lacks = lacks
 	shards := shardsOf(ready)
 	if q.View == "find" && q.Cursor == "" {
-		if answer.Encrypted, err = agents.Encrypted(g.ctx, q.Tenant, shards); err != nil {
+		if answer.Encrypted, err = agents.Encrypted(ctx, q.Tenant, shards); err != nil {
 			return unseen(err)
 		}
 	}
 	most := mostLines(q.Limit)
 	size := 0
-	for row, err := range rowsOf(g.ctx, agents, q, shards, most+1) {
+	for row, err := range rowsOf(ctx, agents, q, shards, most+1) {
 		if err != nil {
 			return unseen(err)
 		}
@@ -287,6 +287,8 @@ func unseen(err error) error {
 	switch {
 	case index.Damaged(err):
 		return messages.Refuse(messages.Unavailable, "this node's index is damaged and is built again from the log: try again")
+	case errors.Is(err, context.DeadlineExceeded):
+		return messages.Refuse(messages.Unavailable, "the index has too much to look through for an answer in time: narrow it down, such as by a kind or a time")
 	case errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "database is closed"):
 		return messages.Refuse(messages.Unavailable, "the index is being opened again: try again")
 	}

@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// ownerWithin is how long an owner may take to answer for its partitions.
-	ownerWithin = 3 * time.Second
+	// ownerWithin is how long an owner may take to answer for its partitions, ownWithin how long this
+	// node may for its own.
+	ownerWithin, ownWithin = 3 * time.Second, 30 * time.Second
 	// movesWithin is how long a view of all agents waits for the owner of a partition that moves.
 	movesWithin = 2 * time.Second
 )
@@ -81,18 +82,21 @@ func (g *Gateway) queryOwned(msg *nats.Msg) {
 		return
 	}
 	g.page(msg, q.Query, func(p *page) error {
-		answer, err := g.owned(q)
+		answer, err := g.owned(q, ownerWithin) // behind that the other node does not wait for it
 		p.line(0, answer)
 		return err
 	})
 }
 
 // owned answers for the partitions that this node owns, which are the same before and after: what it
-// knew of one that it lost and took again was dropped between.
-func (g *Gateway) owned(q ownersQuery) (answer owned, err error) {
+// knew of one that it lost and took again was dropped between. What takes longer than within is given
+// up.
+func (g *Gateway) owned(q ownersQuery, within time.Duration) (answer owned, err error) {
+	ctx, cancel := context.WithTimeout(g.ctx, within)
+	defer cancel()
 	for mine, epochs := g.mine(); ; {
 		answer = owned{Partitions: mine}
-		if err := g.ownedLines(&answer, q); err != nil {
+		if err := g.ownedLines(ctx, &answer, q); err != nil {
 			return owned{}, err
 		}
 		if q.Tenant != "" { // the index has read on for the rows
@@ -107,7 +111,7 @@ func (g *Gateway) owned(q ownersQuery) (answer owned, err error) {
 }
 
 // ownedLines adds what an answer shows of its partitions.
-func (g *Gateway) ownedLines(answer *owned, q ownersQuery) (err error) {
+func (g *Gateway) ownedLines(ctx context.Context, answer *owned, q ownersQuery) (err error) {
 	switch q.View {
 	case "partitions":
 		for _, p := range answer.Partitions {
@@ -117,7 +121,7 @@ func (g *Gateway) ownedLines(answer *owned, q ownersQuery) (err error) {
 	case "index":
 		return g.ownedPositions(answer)
 	case "approvals", "usage", "effects", "find":
-		return g.ownedRows(answer, q)
+		return g.ownedRows(ctx, answer, q)
 	}
 	return g.ownedAgents(answer, q)
 }
@@ -323,7 +327,7 @@ func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, 
 // askOwner asks one node for the partitions that it owns.
 func (g *Gateway) askOwner(ctx context.Context, node string, q ownersQuery) (answer owned, err error) {
 	if node == g.Self {
-		return g.owned(q)
+		return g.owned(q, ownWithin)
 	}
 	body, err := json.Marshal(q)
 	if err != nil {

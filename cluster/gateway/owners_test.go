@@ -216,7 +216,7 @@ func TestAgentsOfAPartitionThatComesBack(t *testing.T) {
 		}
 		return epoch
 	}
-	if answer, err := g.owned(ownersQuery{Tenant: "default", Query: messages.Query{View: "agents"}}); err != nil || len(answer.Rows) != 1 {
+	if answer, err := g.owned(ownersQuery{Tenant: "default", Query: messages.Query{View: "agents"}}, ownWithin); err != nil || len(answer.Rows) != 1 {
 		t.Errorf("it lists %+v, %v", answer.Rows, err)
 	}
 }

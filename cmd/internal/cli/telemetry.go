@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/traces"
 	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -27,11 +28,16 @@ func otlpFlag(cmd *cobra.Command, address *string) {
 // telemetryOf returns where a node sends spans: to the address of a flag, that of the file, or that
 // of the environment.
 func telemetryOf(flag string, file config.TelemetryConfig) (cluster.Telemetry, error) {
-	t := cluster.Telemetry{OTLP: flag, Content: file.Content, Service: os.Getenv(serviceVariable)}
-	for _, address := range []string{file.OTLP, os.Getenv(otlpVariable)} {
-		if t.OTLP == "" {
-			t.OTLP = address
+	t := cluster.Telemetry{Content: file.Content, Service: os.Getenv(serviceVariable)}
+	for _, from := range []struct{ name, address string }{{"--otlp", flag}, {"telemetry: in the file", file.OTLP}, {"$" + otlpVariable, os.Getenv(otlpVariable)}} {
+		if from.address == "" {
+			continue
 		}
+		if _, err := traces.NewSender(from.address, nil, traces.Resource{}); err != nil {
+			return t, usage("%s: %v", from.name, err)
+		}
+		t.OTLP = from.address
+		break
 	}
 	var err error
 	if t.Headers, err = otlpHeaders(); err != nil {

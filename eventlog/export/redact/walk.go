@@ -52,16 +52,13 @@ func (r *Redactor) Frame(f *messages.Frame) {
 	}
 }
 
-// walkFrame walks through cause, trace context and events.
+// walkFrame walks through cause and events.
 func (r *Redactor) walkFrame(f *messages.Frame, with func(*walk)) {
 	w := &walk{Redactor: r, root: rootCause}
 	with(w)
 	digest := f.Cause.Digest // it follows from the whole frame
 	w.value(reflect.ValueOf(&f.Cause).Elem())
 	f.Cause.Digest = digest
-	if f.Trace != "" && !w.collecting { // its tracestate is a text of the caller's
-		f.Trace = messages.TraceContext(r.name(string(f.Trace)))
-	}
 	for i, ev := range f.Events {
 		w := &walk{Redactor: r, root: ev.EventType()}
 		with(w)

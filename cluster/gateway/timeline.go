@@ -20,6 +20,9 @@ func (g *Gateway) timeline(p *page, a messages.AgentID, q messages.Query) error 
 	rows, is := restOf[[]projections.Row](g, a, q)
 	if !is {
 		first, err := g.tailOf(a, q)
+		if err == nil {
+			err = g.begins(a, q.From)
+		}
 		if err != nil {
 			return err
 		}
@@ -59,6 +62,18 @@ func (g *Gateway) tailOf(a messages.AgentID, q messages.Query) (messages.EventNu
 		return 1, nil
 	}
 	return last - messages.EventNumber(q.Tail) + 1, nil
+}
+
+// begins refuses a first event that agent a does not have. 0 stands for any.
+func (g *Gateway) begins(a messages.AgentID, from messages.EventNumber) error {
+	if from == 0 {
+		return nil
+	}
+	head, err := g.Log.Head(g.ctx, a)
+	if err != nil {
+		return err
+	}
+	return exists(a, from, head.Last)
 }
 
 // timelining is a timeline that is followed, as of the event before next.

@@ -35,6 +35,8 @@ func TestTimelineIsCut(t *testing.T) {
 		{messages.Query{Tail: 3, From: 6}, "6 turn, 7 model, 9 input, 10 turn, 11 model"}, // a later page
 		{messages.Query{Tail: 100}, "1 input, 2 turn, 3 model, 5 input, 6 turn, 7 model, 9 input, 10 turn, 11 model"},
 		{messages.Query{At: 13}, "agent support/till has 12 events: there is no event 13"},
+		{messages.Query{From: 12}, ""},
+		{messages.Query{From: 13}, "agent support/till has 12 events: there is no event 13"},
 		{messages.Query{Follow: true, At: 3}, "view timeline is followed as it is now: at names a moment before"},
 		{messages.Query{Tool: "refund"}, "view timeline takes at, from, tail, follow, turn or cursor: tool is not among them"},
 	} {

@@ -204,7 +204,7 @@ func redactedExport(t *testing.T, w *world) {
 	w.run("export", "assistant/a", "--to", "u.jsonl", "--redact", `ann\.lee`, "--redact", `DE\d{20}`, "--allow-unmatched").exits(0)
 	w.file("bad.yaml", "patterns: {email: '('}\nwhat: {}\n")
 	w.run("export", "assistant/a", "--to", "b.jsonl", "--redact", "bad.yaml").exits(1, "bad.yaml:1:19", "cannot be read", `unknown field "what"`)
-	w.run("export", "assistant/a", "--to", "b.jsonl", "--redact", "none.yaml").exits(1, "there is no such file")
+	w.run("export", "assistant/a", "--to", "b.jsonl", "--redact", "none.yaml").exits(1, "there is no such file; give the path of a file of rules")
 	w.run("export", "assistant/a", "--to", "b.jsonl", "--redact", "(").exits(2, "regular expression")
 	w.absent("b.jsonl")
 }

@@ -169,6 +169,7 @@ func lookState(t *testing.T, w *world) {
 		}
 	}
 	w.run("replay", "assistant/main", "--from", "4", "--at", "3").exits(2)
+	w.run("replay", "assistant/main", "--from", "999").exits(1, "there is no event 999")
 }
 
 func TestDeadLetters(t *testing.T) {

@@ -134,24 +134,25 @@ const MaxSize = 1 << 20
 
 // Load reads a file with the variables of the process. Its error is [Problems].
 func Load(path string) (*Config, error) {
-	data, err := read(path)
+	data, err := read(path, "give the path of a reprise.yaml")
 	if err != nil {
 		return nil, err
 	}
 	return Parse(path, data, os.LookupEnv)
 }
 
-func read(path string) ([]byte, error) {
+// read reads a file; do is what to do if there is none.
+func read(path, do string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Problems{{File: path, What: "there is no such file", Do: "give the path of a reprise.yaml"}}
+		return nil, Problems{{File: path, What: "there is no such file", Do: do}}
 	}
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
 	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, Problems{{File: path, What: "this is a folder, not a file", Do: "give the path of a reprise.yaml"}}
+		return nil, Problems{{File: path, What: "this is a folder, not a file", Do: do}}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {

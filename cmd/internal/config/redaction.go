@@ -9,7 +9,7 @@ import (
 // LoadRedaction reads a file of redaction rules: patterns and paths by their names. Its error is
 // [Problems].
 func LoadRedaction(path string) (rules []redact.Rule, err error) {
-	data, err := read(path)
+	data, err := read(path, "give the path of a file of rules, or a regular expression that does not end in .yaml")
 	if err != nil {
 		return nil, err
 	}

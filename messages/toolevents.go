@@ -49,6 +49,8 @@ type ToolStarted struct {
 	// Arguments are the arguments of the run if they differ from the model's.
 	Arguments string `json:"arguments,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	// Dry reports that the tool is not called, because the agent is a fork whose tools are dry.
+	Dry bool `json:"dry,omitempty"`
 }
 
 // EventType returns "tool.started".

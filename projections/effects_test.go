@@ -159,6 +159,8 @@ func TestMarkRepeats(t *testing.T) {
 		c.Attempt, c.By = attempts, by
 		return c
 	}
+	dry := call("pay", `{"to":"bob","cents":5}`, messages.Pause, 21, "")
+	dry.Dry = true
 	calls := []Effect{
 		{N: 1, ToolCall: call("pay", `{"to":"bob","cents":5}`, messages.Pause, 2, "")},
 		{N: 3, ToolCall: call("pay", `{ "cents": 5.0, "to": "bob" }`, messages.Rerun, 4, messages.ToolFailureError)},                       // the first again; it had no effect
@@ -171,13 +173,14 @@ func TestMarkRepeats(t *testing.T) {
 		{N: 20, ToolCall: failed(`{"run":2}`, 2, "")}, {N: 21, ToolCall: failed(`{"run":2}`, 1, "")}, // the run before may have acted
 		{N: 22, ToolCall: failed(`{"run":1}`, 1, messages.ByDecision)}, {N: 23, ToolCall: failed(`{"run":1}`, 1, "")}, // the person may be wrong
 		{N: 24, ToolCall: failed(`{"run":3}`, 3, messages.ByReconcile)}, {N: 25, ToolCall: failed(`{"run":3}`, 1, messages.By(""))}, // the tool knows of all runs
+		{N: 30, ToolCall: dry}, {N: 32, ToolCall: dry}, // the one of event 8, which no dry call is
 	}
 	MarkRepeats(calls)
 	var got []messages.EventNumber
 	for _, c := range calls {
 		got = append(got, c.Repeats)
 	}
-	if want := []messages.EventNumber{0, 1, 1, 1, 6, 0, 0, 0, 0, 0, 0, 20, 0, 22, 0, 0}; !reflect.DeepEqual(got, want) {
+	if want := []messages.EventNumber{0, 1, 1, 1, 6, 0, 0, 0, 0, 0, 0, 20, 0, 22, 0, 0, 8, 8}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

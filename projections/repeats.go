@@ -20,12 +20,12 @@ func (c *ToolCall) Sum() int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]) | 1)
 }
 
-// MayHaveActed reports whether the call was started and its tool has not reported that it had no
+// MayHaveActed reports whether the tool was called and has not reported that the call had no
 // effect. Such a report does not count if it is about the last of several runs, or if a person has decided that
 // the call failed: the runs before may have had an effect, and the person may be wrong.
 func (c *ToolCall) MayHaveActed() bool {
 	reported := c.By == messages.ByReconcile || c.By == "" && c.Attempt <= 1
-	return c.Started != 0 && !(reported && c.Kind.NoEffect())
+	return c.Started != 0 && !c.Dry && !(reported && c.Kind.NoEffect())
 }
 
 // MarkRepeats sets Repeats of calls, which are all calls of one agent in the order in which its

@@ -247,6 +247,9 @@ func (c *toolRow) apply(r *Row, e *event) (own, ended bool) {
 	if c.By != "" {
 		r.Status += " by " + string(c.By)
 	}
+	if c.Dry {
+		r.Status += ", dry"
+	}
 	if c.Attempt > 1 {
 		r.Status += fmt.Sprintf(", attempt %d", c.Attempt)
 	}

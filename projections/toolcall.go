@@ -43,8 +43,10 @@ type ToolCall struct {
 	// the model's own.
 	Arguments string `json:"arguments"`
 	Rewritten bool   `json:"rewritten,omitempty"`
-	// Attempt is how often it was started.
+	// Attempt is how often it was started. Dry reports that the tool was never called, because
+	// the tools of the fork were dry each time.
 	Attempt int     `json:"attempts,omitempty"`
+	Dry     bool    `json:"dry,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	// Kind is that of a failure, as in tool.failed.
 	Kind messages.ToolFailure `json:"kind,omitempty"`
@@ -168,6 +170,7 @@ func (c *ToolCall) decide(e *event, d givenDecision) {
 
 func (c *ToolCall) start(e *event, ev messages.ToolStarted) {
 	c.leave(CallRunning)
+	c.Dry = ev.Dry && (c.Started == 0 || c.Dry)
 	c.Tool, c.OnUnknown, c.Key, c.Attempt = ev.Tool, ev.OnUnknown, ev.Key, max(ev.Attempt, c.Attempt+1)
 	if ev.Arguments != "" {
 		c.rewrite(ev.Arguments)

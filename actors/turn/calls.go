@@ -88,12 +88,12 @@ func (d *decision) startTool(c *projections.CallState, reason string) {
 	ev := messages.ToolStarted{
 		Turn: t.ID, Call: c.ID, Tool: c.Tool, OnUnknown: tool.OnUnknown,
 		Key:     d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
-		Attempt: c.Attempt + 1, Reason: reason,
+		Attempt: c.Attempt + 1, Reason: reason, Dry: d.s.Forks.Dry(),
 	}
 	if c.Rewritten {
 		ev.Arguments = c.Arguments
 	}
-	if tool.Child != "" && !d.s.Forks.Dry() {
+	if tool.Child != "" && !ev.Dry {
 		d.spawn(c, tool, ev)
 		return
 	}

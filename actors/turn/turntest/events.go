@@ -11,7 +11,7 @@ import (
 )
 
 // shownFields are the fields of events that a transcript shows, in this order.
-var shownFields = []string{"agent", "fork", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "on_unknown", "attempt", "key",
+var shownFields = []string{"agent", "fork", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "on_unknown", "attempt", "dry", "key",
 	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
 	"command", "by", "person", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "blob", "finish", "answer", "arguments", "args_hash", "withheld", "note", "patch",
 	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown", "deleted", "frames"}

@@ -86,6 +86,9 @@ func outcomeText(e projections.Effect) string {
 	if e.Kind != "" {
 		outcome += " (" + projections.Printable(string(e.Kind), 40) + ")"
 	}
+	if e.Dry {
+		outcome += ", dry"
+	}
 	if e.By != "" {
 		outcome += " by " + projections.Printable(string(e.By), 40)
 	}

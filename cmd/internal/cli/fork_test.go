@@ -35,6 +35,11 @@ func TestFork(t *testing.T) { // A81
 		t.Errorf("diff: %v", d)
 	}
 	w.run("ask", "assistant/b", "What is 5 times 5?").exits(0, "25") // as on record
+	w.run("effects", "--where", "expression=5 * 5").exits(0, "assistant/a ", "assistant/b ", "completed, dry")
+	if effects := w.run("effects", "assistant/a").exits(0).out; strings.Contains(effects, "dry") {
+		t.Errorf("a call of the parent is dry: %s", effects)
+	}
+	w.run("replay", "assistant/b").exits(0, "completed, dry")
 	w.run("ask", "assistant/b", "What is 6 times 7?").exits(3, "no recorded result", "--result …` (or failed) gives it a result", "use-tools assistant/b`, then `")
 	node.kill()
 
@@ -44,6 +49,9 @@ func TestFork(t *testing.T) { // A81
 	w.run("decide", "assistant/b", data(calls[0])["call"].(string), "retry").exits(0)
 	w.until("assistant/b", "its answer", func(ev map[string]any) bool { return data(ev)["output"] == "6 times 7 is 42." })
 	w.run("history", "assistant/b").exits(0, "17 times 3 is 51", "6 times 7 is 42")
+	if last := w.run("effects", "assistant/b", "-o", "json").exits(0).objects(); last[len(last)-1]["dry"] != nil {
+		t.Errorf("the call that was run after use-tools is %v", last[len(last)-1])
+	}
 	if history := w.run("history", "assistant/a").exits(0).out; strings.Contains(history, "6 times 7") {
 		t.Errorf("the parent has what its fork did later: %s", history)
 	}

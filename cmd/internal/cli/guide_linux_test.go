@@ -20,7 +20,7 @@ const guide = "../../../docs/guides/debugging.md"
 const recordedDrill = "testdata/order-7.jsonl.gz"
 
 // TestGuide runs the page from its first command to its last: its yaml is the configuration, each sh
-// block starts a node, and each command of a console block has the output that the page shows. With
+// block ends with the start of a node, and each command of a console block has the output that the page shows. With
 // -update the outputs are written into the page, and the file that it exports into testdata.
 func TestGuide(t *testing.T) { // A81, A82, A83, A87
 	w := newWorld(t)
@@ -44,6 +44,7 @@ func TestGuide(t *testing.T) { // A81, A82, A83, A87
 			if node != nil {
 				node.end(syscall.SIGTERM)
 			}
+			w.shell(strings.TrimSuffix(content, "reprise dev\n"))
 			node = w.dev()
 		case "console":
 			return "```console\n" + w.session(content) + "```\n"

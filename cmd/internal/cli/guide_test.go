@@ -20,7 +20,7 @@ func TestLargeRefundsWait(t *testing.T) {
 	actorstest.VerifyFile(t, shop(t), "testdata/order-7.jsonl.gz")
 }
 
-// shop is what the program runs, too.
+// shop returns the providers and definitions of the page.
 func shop(t *testing.T) actors.Config {
 	refund, err := toolbox.Command(toolbox.CommandConfig{
 		Name: "refund", Description: "Pay an order back", Command: []string{"./refund"},
@@ -56,7 +56,7 @@ func TestGuideShowsTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(source), "\n)\n\n")
-	shown, _, _ := strings.Cut(rest, "\n// TestGuideShowsTest")
+	shown, _, _ := strings.Cut(rest, "\n// shop returns")
 	if !regexp.MustCompile("(?m)^```go\n" + regexp.QuoteMeta(shown) + "```$").Match(page) {
 		t.Errorf("docs/guides/debugging.md does not show\n%s", shown)
 	}

@@ -22,11 +22,12 @@ func (a *app) effects() *cobra.Command {
 		Short: "List the calls of tools and what became of them",
 		Long: `List the calls of tools and what became of them, of one agent or of a whole
 tenant, oldest first. The text form cuts long arguments and outputs and says so;
--o json has arguments whole.
+-o json has arguments whole. On a terminal, idempotency keys are shown with --wide alone.
 
 A call that repeats an earlier one of its agent, in any turn, is shown with the event of
 that: it has the same tool and the same arguments, and the earlier one may have had its
-effect. Calls of tools that only read are not.
+effect. Calls of tools that only read are not. A call that is dry is one of a fork that has
+not called the tool: its output is on record in the log of the parent.
 
 --where looks into the arguments: order=7 finds a number and a text, paths of
 names and of places in lists have dots between (customer.name=Ann, items.0.sku=x),
@@ -58,9 +59,17 @@ and several must all hold.`,
 }
 
 func (a *app) runEffects(ctx context.Context, tenant string, args []string, q messages.Query) error {
-	rows, err := table(a, "AGENT\tEVENT\tAT\tTURN\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT\tKEY", a.ofAgentOrTenant(ctx, tenant, args, q), func(e projections.Effect) string {
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, a.age(e.At), projections.Printable(string(e.Turn), 64),
-			projections.Printable(e.Tool, 64), argumentsText(e), outcomeText(e), outputText(e), projections.Printable(e.Key, 200))
+	head, keys := "AGENT\tEVENT\tAT\tTURN\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT", a.width() == 0
+	if keys { // they are not cut, and leave too little of a terminal for the rest
+		head += "\tKEY"
+	}
+	rows, err := table(a, head, a.ofAgentOrTenant(ctx, tenant, args, q), func(e projections.Effect) string {
+		row := fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, a.age(e.At), projections.Printable(string(e.Turn), 64),
+			projections.Printable(e.Tool, 64), argumentsText(e), outcomeText(e), outputText(e))
+		if keys {
+			row += "\t" + projections.Printable(e.Key, 200)
+		}
+		return row
 	})
 	if err == nil && rows == 0 && q.Turn != "" { // a turn that is not there is an error, as elsewhere
 		err = a.ofAgent(ctx, args[0], messages.Query{View: "turn", Turn: q.Turn, At: q.At})(func(json.RawMessage) error { return nil })

@@ -93,8 +93,7 @@ func (a *app) debug(ctx context.Context, agent string, q messages.Query) error {
 // replayRows prints a line for each row of an agent's timeline.
 func (a *app) replayRows(ctx context.Context, agent string, q messages.Query) error {
 	q.View = "timeline"
-	width, _ := terminalSize(a.out)
-	rows, err := printed(a, a.ofAgent(ctx, agent, q), func(r projections.Row) { a.printf("%s\n", a.row(r, width)) })
+	rows, err := printed(a, a.ofAgent(ctx, agent, q), func(r projections.Row) { a.printf("%s\n", a.row(r)) })
 	if err == nil && rows == 0 {
 		return a.noneOf(agent, q)
 	}
@@ -105,7 +104,7 @@ func (a *app) replayRows(ctx context.Context, agent string, q messages.Query) er
 const widest = 240
 
 // row returns a row of a timeline as a line.
-func (a *app) row(r projections.Row, width int) string {
+func (a *app) row(r projections.Row) string {
 	took, waited := "", ""
 	if !r.Until.IsZero() {
 		took = replay.Took(r.At, r.Until)
@@ -116,12 +115,12 @@ func (a *app) row(r projections.Row, width int) string {
 	if r.Open {
 		took = "…"
 	}
-	line := fmt.Sprintf("%6d  %s  %8s  %s%-10s  %s%s%s", r.N, a.moment(r.At, toMillisecond), took,
-		strings.Repeat("  ", replay.Depth(r)), r.Kind, replay.Words(r), waited, by(r.Person))
-	if width == 0 {
-		width = widest
+	before := fmt.Sprintf("%6d  %s  %8s  %s%-10s  ", r.N, a.moment(r.At, toMillisecond), took, strings.Repeat("  ", replay.Depth(r)), r.Kind)
+	text := replay.Words(r) + waited + by(r.Person)
+	if a.width() == 0 {
+		return runewidth.Truncate(before+text, widest, "…")
 	}
-	return runewidth.Truncate(line, width, "…")
+	return before + a.fits(text, before)
 }
 
 // replayEvents prints each event of an agent with what it changed.

@@ -30,6 +30,12 @@ func (w *world) onTerminal(args ...string) *terminal {
 // typedAhead is onTerminal for somebody who types before the program runs.
 func (w *world) typedAhead(text string, args ...string) *terminal {
 	w.t.Helper()
+	return w.onScreen(200, text, args...)
+}
+
+// onScreen is typedAhead on a terminal with that many columns.
+func (w *world) onScreen(columns uint32, text string, args ...string) *terminal {
+	w.t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		w.t.Skipf("there are no terminals here: %v", err)
@@ -38,7 +44,7 @@ func (w *world) typedAhead(text string, args ...string) *terminal {
 	var number, unlock uint32
 	ioctl(w.t, screen, syscall.TIOCGPTN, &number)
 	ioctl(w.t, screen, syscall.TIOCSPTLCK, &unlock)
-	size := [2]uint32{24 | 200<<16} // rows and columns, 16 bits each
+	size := [2]uint32{24 | columns<<16} // rows and columns, 16 bits each
 	ioctl(w.t, screen, syscall.TIOCSWINSZ, &size[0])
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {

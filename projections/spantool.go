@@ -78,6 +78,9 @@ func (a *toolAttempt) span(d *TurnDetail, content bool) Span {
 	s.count("reprise.attempt", int64(c.Attempt))
 	s.say("reprise.idempotency_key", c.Key)
 	s.say("reprise.child", a.child)
+	if c.Dry {
+		s.say("reprise.dry", "true")
+	}
 	if a.failed != "" {
 		s.fail(a.failed)
 	}

@@ -177,6 +177,9 @@ func (x *markdownExport) call(c projections.Effect) {
 	if c.Kind != "" {
 		outcome += " (" + string(c.Kind) + ")"
 	}
+	if c.Dry {
+		outcome += ", dry"
+	}
 	if c.Approval != "" {
 		outcome += ", " + c.Approval + " (" + string(c.ApprovedBy) + ")"
 	}

@@ -88,7 +88,11 @@ func (a *app) runFork(ctx context.Context, args []string, f forkFlags) error {
 	if a.json() {
 		return a.object(forkMade{fork, parent, at, settled.N, answer.Duplicate})
 	}
-	a.printf("%s: forked from %s at event %d\n", fork, parent, at)
+	dry := "; its tools are dry"
+	if f.tools {
+		dry = ""
+	}
+	a.printf("%s: forked from %s at event %d%s\n", fork, parent, at, dry)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func TestFork(t *testing.T) { // A81
 	at := w.newest("assistant/a", "turn.completed")
 	w.run("ask", "assistant/a", "What is 5 times 5?").exits(0, "25")
 
-	w.run("fork", "assistant/a", "assistant/b", "--at", at, "--reason", "what if").exits(0, "assistant/b: forked from assistant/a at event "+at)
+	w.run("fork", "assistant/a", "assistant/b", "--at", at, "--reason", "what if").exits(0, "assistant/b: forked from assistant/a at event "+at+"; its tools are dry")
 	w.run("forks", "assistant/a").exits(0, "assistant/b", at, "begun", "what if")
 	w.run("show", "assistant/b").exits(0, "fork of", "assistant/a at event "+at, "use-tools assistant/b")
 	w.run("diff", "assistant/a", "assistant/b").exits(0, "have the same events up to "+at, "agent.forked", "What is 5 times 5?")
@@ -40,6 +40,8 @@ func TestFork(t *testing.T) { // A81
 		t.Errorf("a call of the parent is dry: %s", effects)
 	}
 	w.run("replay", "assistant/b").exits(0, "completed, dry")
+	w.run("export", "assistant/b", "--to", "-", "--as", "markdown").exits(0, "Outcome: completed, dry")
+	w.run("traces", "assistant/b", "-o", "json").exits(0, "reprise.dry")
 	w.run("ask", "assistant/b", "What is 6 times 7?").exits(3, "no recorded result", "--result …` (or failed) gives it a result", "use-tools assistant/b`, then `")
 	node.kill()
 

@@ -70,7 +70,7 @@ func toolText(ev messages.Event) (text string, known bool) {
 		return fmt.Sprintf("call %s of %s with %s", ev.Call, ev.Tool, ev.Arguments), true
 	case messages.ToolStarted:
 		if ev.Dry {
-			return fmt.Sprintf("%s was not called, for tools of the fork are dry, attempt %d%s", ev.Tool, ev.Attempt, colon(ev.Reason)), true
+			return fmt.Sprintf("%s was not called: the tools of the fork are dry, attempt %d%s", ev.Tool, ev.Attempt, colon(ev.Reason)), true
 		}
 		return fmt.Sprintf("%s ran, attempt %d, key %s%s", ev.Tool, ev.Attempt, ev.Key, colon(ev.Reason)), true
 	case messages.ToolUnknown:

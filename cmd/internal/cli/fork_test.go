@@ -39,6 +39,8 @@ func TestFork(t *testing.T) { // A81
 	if effects := w.run("effects", "assistant/a").exits(0).out; strings.Contains(effects, "dry") {
 		t.Errorf("a call of the parent is dry: %s", effects)
 	}
+	dry := w.run("effects", "assistant/b", "-o", "json").exits(0).objects()[1]
+	w.run("why", "assistant/b", fmt.Sprint(dry["n"])).exits(0, "calculator was not called: the tools of the fork are dry")
 	w.run("replay", "assistant/b").exits(0, "completed, dry")
 	w.run("export", "assistant/b", "--to", "-", "--as", "markdown").exits(0, "Outcome: completed, dry")
 	w.run("traces", "assistant/b", "-o", "json").exits(0, "reprise.dry")

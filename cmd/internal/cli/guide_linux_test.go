@@ -104,7 +104,6 @@ var unsteady = []struct {
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "TOOK"},
-	{regexp.MustCompile(`\b[0-9a-f]{16}([0-9a-f]{16})?\b`), "TRACE"},
 	{regexp.MustCompile(` +`), " "}, // columns are as wide as what is in them
 }
 

@@ -29,9 +29,10 @@ type BlobForm int
 
 // The forms.
 const (
-	BlobText  BlobForm = iota // UTF-8
-	BlobImage                 // the address of an image, usually a data URL
-	BlobJSON                  // one JSON value on one line
+	BlobText   BlobForm = iota // UTF-8
+	BlobImage                  // the address of an image, usually a data URL
+	BlobJSON                   // one JSON value on one line
+	BlobFrames                 // the frames that come before the event
 )
 
 // BlobFill returns the bytes of a blob, or a replacement for them.

@@ -36,7 +36,7 @@ const (
 	OfTool                            // it is about a call of a tool
 	CountsUse                         // it counts against the budgets of its turn and the agent
 	ClearsAgent                       // the agent's inputs, timers, history, state and decisions are dropped
-	BeginsFork                        // the events before it are another agent's
+	BeginsFork                        // the events before it are not in the agent's own log
 )
 
 // eventTable holds every type of event that this version can read. Decoding, traits and
@@ -50,6 +50,7 @@ var eventTable = []*eventEntry{
 	event[AgentDeleted](EndsAgent | Public | Indexed | ClearsAgent),
 
 	event[AgentForked](BeginsFork),
+	event[AgentImported](BeginsFork).because("the log of an agent that was exported elsewhere begins with the events of the file"),
 	event[ForkRequested](0).because("the parent of a fork has it on record before the fork begins, also after a crash, and is not deleted below it"),
 	event[ForkSettled](0).because("a person learns whether a fork has begun"),
 	event[ToolsEnabled](0).because("the tools of a fork do nothing before a person has decided so"),

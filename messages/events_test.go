@@ -58,7 +58,7 @@ func TestTraits(t *testing.T) {
 		Summarizes:      "compaction.requested compaction.failed history.compacted",
 		Replied:         "input.accepted input.cancelled input.dropped turn.completed turn.failed turn.aborted approval.requested",
 		EndsAgent:       "agent.deleted",
-		BeginsFork:      "agent.forked",
+		BeginsFork:      "agent.forked agent.imported",
 		Public:          "agent.activated agent.deleted", // not encrypted
 	} {
 		if got := EventTypes(trait); !slices.Equal(got, strings.Fields(want)) {

@@ -174,7 +174,10 @@ const MaxPrefixes = 16
 
 // Prefix is the part of another agent's log that an agent's log begins with.
 type Prefix struct {
+	// Agent is in whose log it is. Zero: it is in Frames.
 	Agent AgentID
+	// Frames is a blob of the agent itself that holds the prefix. Zero: it is in the log of Agent.
+	Frames Blob
 	// Last is the newest event of it, Digest that of the frame that holds it.
 	Last   EventNumber
 	Digest Digest
@@ -190,7 +193,7 @@ func PrefixOf(f *Frame) (Prefix, bool) {
 		return Prefix{}, false
 	}
 	p, err := ev.prefix()
-	return p, err == nil && p.Last+1 == f.First
+	return p, err == nil && p.Last+1 == f.First && (p.Agent != AgentID{} || p.Frames != Blob{})
 }
 
 func (ev AgentForked) prefix() (Prefix, error) {

@@ -40,7 +40,7 @@ func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
 		d.List, d.Baseline = nil, nil
 	} else if messages.Is(ev.EventType(), messages.ClearsAgent) {
 		d.List = slices.Clone(d.Baseline)
-	} else if messages.Is(ev.EventType(), messages.BeginsFork) {
+	} else if _, forked := ev.(messages.AgentForked); forked {
 		d.Baseline = slices.Clone(d.List)
 	} else if forgotten, ok := ev.(messages.ApprovalForgotten); ok {
 		d.forget(forgotten.Tool)

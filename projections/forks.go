@@ -7,9 +7,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Origin is where a fork comes from.
+// Origin is where a fork or an imported agent comes from.
 type Origin struct {
 	Parent messages.AgentID `json:"parent"`
+	// Imported reports whether the events came from a file: Parent is an agent of the installation
+	// that the file was exported from.
+	Imported bool `json:"imported,omitempty"`
 	// At is the newest event that both have.
 	At messages.EventNumber `json:"at"`
 	// Depth is how many logs of others its log begins with: 1 if the parent is no fork.
@@ -46,7 +49,7 @@ type Fork struct {
 // Forks are where an agent was forked from, and the forks that were made of it. The zero value is
 // an agent that is no fork and has none.
 type Forks struct {
-	// Origin is nil for an agent that is no fork.
+	// Origin is nil for an agent that is no fork and was not imported.
 	Origin *Origin
 	// List has the forks that have begun, or are to; oldest first.
 	List []Fork
@@ -65,6 +68,9 @@ func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.AgentForked:
 		parent, _ := messages.ParseAgentID(ev.Parent)
 		f.Origin, f.List = &Origin{Parent: parent, At: ev.At, Depth: f.Depth() + 1, Set: ev.Set}, nil
+	case messages.AgentImported:
+		source, _ := messages.ParseAgentID(ev.Source)
+		f.Origin, f.List = &Origin{Parent: source, Imported: true, Depth: f.Depth() + 1, At: ev.Last, Tools: !ev.Dry, Set: ev.Set}, nil
 	case messages.ToolsEnabled:
 		if f.Origin != nil {
 			enabled := *f.Origin

@@ -89,12 +89,12 @@ func (o *Outbox) apply(e *event, t *TurnState) {
 		o.add(OutboxMessage{Kind: BeginFork, ID: ev.Begin, To: ev.Fork, N: n, At: ev.At, Set: ev.Set, Reason: ev.Reason})
 	case messages.ForkSettled:
 		o.drop(func(m *OutboxMessage) bool { return m.Kind == BeginFork && m.ID == ev.Begin })
-	case messages.AgentForked: // what was to be sent, the parent sends
-		*o = Outbox{}
 	case messages.ChildReported:
 		o.drop(func(m *OutboxMessage) bool { return m.reports(ev.Input) && m.N <= ev.Upto })
 	default:
-		if e.Is(messages.EndsTool) {
+		if e.Is(messages.BeginsFork) { // what was to be sent, the agent sends that the events were of
+			*o = Outbox{}
+		} else if e.Is(messages.EndsTool) {
 			o.drop(func(m *OutboxMessage) bool { return m.Kind == TaskMessage && m.about(e.Turn, e.Call) })
 		} else if e.Is(messages.EndsInput) && o.works() {
 			o.inputsEnded(e, t)

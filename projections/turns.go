@@ -96,8 +96,9 @@ const (
 	PausedApproval = "approval"
 	PausedUnknown  = "tool_unknown"
 	PausedHook     = "hook"
-	PausedChild    = "child" // its children wait for a person
-	PausedFork     = "fork"  // its agent is a fork, and its parent had begun it
+	PausedChild    = "child"  // its children wait for a person
+	PausedFork     = "fork"   // its agent is a fork, and its parent had begun it
+	PausedImport   = "import" // it had begun where its agent was exported
 )
 
 // Paused returns why the turn waits for a person, as in turn.paused. Empty: it does not.

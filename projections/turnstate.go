@@ -129,7 +129,7 @@ func (t *TurnState) resumed(paused string) {
 	switch paused {
 	case PausedHook:
 		t.Held = nil
-	case "", PausedApproval, PausedUnknown, PausedChild, PausedFork:
+	case "", PausedApproval, PausedUnknown, PausedChild, PausedFork, PausedImport:
 	default:
 		t.Exceeded = nil
 	}

@@ -44,8 +44,6 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 		}
 	case messages.CompactionRequested:
 		w.Summary = &ev
-	case messages.AgentForked:
-		w.forked()
 	default:
 		w.drop(e)
 	}
@@ -63,7 +61,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 	w.noteWaits(e.n)
 }
 
-// forked folds the beginning of a fork: it works for no other agent.
+// forked folds the beginning of a fork or of an imported agent: it works for no other agent.
 func (w *Work) forked() {
 	for _, t := range [...]*TurnState{w.Turn, w.Ended} {
 		if t != nil {
@@ -78,6 +76,8 @@ func (w *Work) drop(e *event) {
 	switch {
 	case e.Is(messages.EndsAgent):
 		*w = Work{origin: w.origin}
+	case e.Is(messages.BeginsFork):
+		w.forked()
 	case e.Is(messages.ClearsAgent):
 		w.Inputs, w.Timers, w.Ended = Inputs{}, Timers{}, nil
 	case e.Is(messages.Summarizes) && w.Summary != nil && w.Summary.Call == e.Call:

@@ -108,6 +108,8 @@ func (d *decision) command(c messages.Command) error {
 		return d.fork(c)
 	case messages.BeginFork:
 		return d.beginFork(c)
+	case messages.Import:
+		return d.importAgent(c)
 	case messages.ForkEffect:
 		return d.forkEffect(c)
 	case messages.UseTools:

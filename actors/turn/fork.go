@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"errors"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -72,16 +73,27 @@ func (d *decision) begunLate(c messages.ForkEffect) bool {
 // RefuseFork returns why an agent with events cannot begin as a fork: the id was processed before, or
 // the agent exists. Nil: it has no events.
 func (s *State) RefuseFork(self messages.AgentID, c messages.BeginFork) error {
-	if err := s.repeated(c.ID); err != nil {
+	err := s.RefuseImport(self, c.ID)
+	if processed := (*ProcessedError)(nil); err == nil || errors.As(err, &processed) {
 		return err
 	}
-	switch o := s.Forks.Origin; {
-	case o != nil && o.Parent.Full() == c.Parent && o.At == c.At: // its id has left the window
+	if o := s.Forks.Origin; o != nil && !o.Imported && o.Parent.Full() == c.Parent && o.At == c.At { // its id has left the window
 		return &ProcessedError{ID: c.ID, N: c.At + 1}
+	}
+	return err
+}
+
+// RefuseImport returns why an agent cannot begin with events from elsewhere by the command with this
+// id: it was processed before, or the agent has events. Nil: it has none.
+func (s *State) RefuseImport(self messages.AgentID, id string) error {
+	if err := s.repeated(id); err != nil {
+		return err
+	}
+	switch {
 	case s.Life.Deleted != nil:
 		return messages.Refuse(messages.Conflict, "agent %s was deleted, and the numbers of its events are used: choose a name that no agent had", self)
 	case s.Last != 0:
-		return messages.Refuse(messages.Conflict, "agent %s exists, with %d events: choose another name for the fork", self, s.Last)
+		return messages.Refuse(messages.Conflict, "agent %s exists, with %d events: choose another name", self, s.Last)
 	}
 	return nil
 }
@@ -100,16 +112,48 @@ func (d *decision) beginFork(c messages.BeginFork) error {
 		ev.Turn = t.ID
 	}
 	d.emit(ev)
-	why := "the fork begins without it: it is for " + c.Parent
-	d.leaveInputs(c.CommandType(), why)
-	d.dropSummary("", "it was made for "+c.Parent)
+	d.leave(leaving{by: c.CommandType(), of: c.Parent, why: "the fork begins without it: it is for " + c.Parent, when: "when the fork was made",
+		pause: projections.PausedFork, message: "the fork begins inside of a turn; resume the turn to continue it"})
+	return nil
+}
+
+// importAgent turns the state of the exported agent into that of the imported one.
+func (d *decision) importAgent(c messages.Import) error {
+	if d.s.Last != c.Last {
+		return messages.Refuse(messages.Internal, "the state is as of event %d, the imported agent begins behind event %d", d.s.Last, c.Last)
+	}
+	ev := messages.AgentImported{
+		Agent: d.env.Agent.Full(), Source: c.Source, Frames: &c.Frames, Last: c.Last, Digest: c.Digest, File: c.File,
+		Redacted: c.Redacted, Dry: c.Dry, Set: d.s.Forks.Set().Override(c.Set), Reason: c.Reason,
+	}
+	if t := d.s.Turn; t != nil {
+		ev.Turn = t.ID
+	}
+	d.emit(ev)
+	d.leave(leaving{by: c.CommandType(), of: c.Source, why: "it was left where the agent was exported", when: "when that was exported",
+		pause: projections.PausedImport, message: "the agent was exported inside of a turn; resume the turn to continue it"})
+	return nil
+}
+
+// leaving is how the work of another agent is left to it.
+type leaving struct {
+	by             string // the command
+	of             string // the other agent
+	why            string // for what waits
+	when           string // it was left
+	pause, message string // of the turn
+}
+
+// leave ends what the other agent was doing: an agent that begins with its events does none of it.
+func (d *decision) leave(l leaving) {
+	d.leaveInputs(l.by, l.why)
+	d.dropSummary("", "it was made for "+l.of)
 	for len(d.s.Timers.Scheduled) > 0 {
-		d.emit(messages.TimerCancelled{Timer: d.s.Timers.Scheduled[0].Timer, By: c.CommandType(), Reason: why})
+		d.emit(messages.TimerCancelled{Timer: d.s.Timers.Scheduled[0].Timer, By: l.by, Reason: l.why})
 	}
 	if d.s.Turn != nil {
-		d.leaveTurn(c.Parent)
+		d.leaveTurn(l)
 	}
-	return nil
 }
 
 // leaveInputs drops the inputs that no model has seen.
@@ -121,26 +165,26 @@ func (d *decision) leaveInputs(by, why string) {
 	}
 }
 
-// leaveTurn gives what ran in the parent's turn an outcome, and pauses the turn.
-func (d *decision) leaveTurn(parent string) {
+// leaveTurn gives what ran in the other agent's turn an outcome, and pauses the turn.
+func (d *decision) leaveTurn(l leaving) {
 	t, now := d.s.Turn, d.env.Now
-	d.env.Now = d.env.Forked.Time // since then the turn has run in the parent alone
+	d.env.Now = d.env.Forked.Time // since then the turn has run in the other agent alone
 	d.cancelTimers()
 	d.env.Now = now
 	if m := t.Model; m != nil && m.UnderWay() {
-		d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "it was a call of " + parent})
+		d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "it was a call of " + l.of})
 		d.settleLost(m)
 	}
 	for i := range t.Calls {
 		switch c := &t.Calls[i]; c.Outcome {
 		case projections.CallRunning:
-			d.unknownOutcome(c, "it ran in agent "+parent+" when the fork was made")
+			d.unknownOutcome(c, "it ran in agent "+l.of+" "+l.when)
 		case projections.CallWaiting: // on record here, too, for lists of all agents; without an expiry
 			d.emit(messages.ApprovalRequested{Turn: t.ID, Call: c.ID, Tool: c.Tool, Arguments: c.Arguments, ArgsHash: c.ArgsHash, Reason: c.Reason})
 		}
 	}
 	if t.Paused() == "" {
-		d.pause(projections.PausedFork, "the fork begins inside of a turn; resume the turn to continue it")
+		d.pause(l.pause, l.message)
 	}
 }
 

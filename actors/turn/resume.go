@@ -45,7 +45,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 		return d.noop(c, "turn %s is running", t.ID)
 	case forCalls && !raises:
 		return d.noop(c, "%s", waitsFor(t))
-	case reason == "", forCalls, reason == projections.PausedHook, reason == projections.PausedFork: // the last two may not need another model call
+	case reason == "", forCalls, reason == projections.PausedHook, reason == projections.PausedFork, reason == projections.PausedImport: // the last three may not need another model call
 	default:
 		own, _ := d.budgets()
 		if err := d.refuseResume(c, t.ID, own); err != nil {

@@ -12,7 +12,11 @@ var forkShows = map[string]func(s *Stage){
 	// forks: where the agent was forked from, and its forks
 	"forks": func(s *Stage) {
 		if o := s.State.Forks.Origin; o != nil {
-			fmt.Fprintf(&s.out, "  a fork of %s at %d, tools=%t\n", o.Parent, o.At, o.Tools)
+			what := "a fork of"
+			if o.Imported {
+				what = "imported from"
+			}
+			fmt.Fprintf(&s.out, "  %s %s at %d, tools=%t\n", what, o.Parent, o.At, o.Tools)
 		}
 		for _, f := range s.State.Forks.List {
 			fmt.Fprintf(&s.out, "  %s at %d: %s\n", f.Agent, f.At, f.Status)
@@ -47,6 +51,11 @@ var forkCommands = map[string]func(s *Stage, args []string) any{
 		}
 		s.Env.Forked.Time = s.Log[len(s.Log)-1].Time
 		return c
+	},
+	// import ID SOURCE [dry=true]: what has happened so far is in a file
+	"import": func(s *Stage, args []string) any {
+		args, opts := options(args)
+		return messages.Import{ID: args[0], Source: args[1], Frames: messages.Blob{SHA256: "f", Size: 1}, Last: s.State.Last, Digest: "d", File: "e", Dry: opts["dry"] == "true"}
 	},
 	"use_tools": func(_ *Stage, args []string) any { return messages.UseTools{ID: args[0], Reason: at(args, 1)} },
 	// unrecorded CALL: the fork has no recorded result for it

@@ -168,6 +168,9 @@ func (c *copying) blob(b messages.Blob, form messages.BlobForm) (messages.Blob, 
 	if named, is := c.blobs[b.SHA256]; is {
 		return named, nil
 	}
+	if form == messages.BlobFrames { // they are in front of the event
+		return messages.Blob{}, nil
+	}
 	named, err := c.copyBlob(b, form)
 	if isMissing(err) {
 		c.missing, err = append(c.missing, named.SHA256), nil

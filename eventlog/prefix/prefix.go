@@ -12,6 +12,9 @@
 //     *eventlog.DamageError of the fork.
 //   - A blob that the fork has not is looked for where its prefix is.
 //
+// The prefix of an imported agent is a blob of its own, which [Writer] has written and [Frames] reads.
+// For a reader of the log it is the same.
+//
 // What is written is written as it is: appends, heads, snapshots and removals are the fork's own.
 package prefix
 
@@ -105,6 +108,9 @@ func (s *store) before(ctx context.Context, rec eventlog.Recorded, r eventlog.Ra
 
 // prefix yields the frames of a prefix from the one that holds event from on.
 func (s *store) prefix(ctx context.Context, first eventlog.Recorded, p messages.Prefix, from messages.EventNumber, depth int) iter.Seq2[eventlog.Recorded, error] {
+	if p.Agent == (messages.AgentID{}) {
+		return Frames(ctx, s.inner.Blobs, first.Agent, p, from)
+	}
 	return func(yield func(eventlog.Recorded, error) bool) {
 		gone := func(why error) {
 			yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: first.Agent, Seq: first.Seq, Event: from, Err: fmt.Errorf("its events up to %d are those of %s: %w", p.Last, p.Agent, why)})
@@ -157,7 +163,7 @@ func (s *store) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (
 		}
 		first, unread := eventlog.First(s.inner.Read(ctx, a, eventlog.Range{}))
 		p, forked := messages.PrefixOf(first.Frame)
-		if unread != nil || !forked {
+		if unread != nil || !forked || p.Agent == (messages.AgentID{}) {
 			return nil, err
 		}
 		a = p.Agent

@@ -115,6 +115,8 @@ func commandSize(c messages.Command) int {
 		return changesSize(c.Set)
 	case messages.BeginFork:
 		return changesSize(c.Set)
+	case messages.Import:
+		return changesSize(c.Set)
 	case messages.Report:
 		size := len(c.Output) + len(c.Message)
 		for _, w := range c.Waiting {

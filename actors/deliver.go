@@ -33,6 +33,8 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.fork(d, c, sender)
 	case messages.BeginFork:
 		a.beginFork(d, c, sender)
+	case messages.Import:
+		a.importLog(d, c, sender)
 	default:
 		a.execute(d, sender)
 	}

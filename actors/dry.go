@@ -56,6 +56,9 @@ func (a *agent) replay(ctx context.Context, result *turn.ToolReturned, parent me
 // with a tool and arguments has the result of the parent's n-th such call since then. Nil: there is
 // none. The parent's log is read from the turn on that the fork was made in.
 func (rt *Runtime) recorded(ctx context.Context, fork messages.AgentID, o projections.Origin, call projections.CallState) (*projections.RecordedCall, error) {
+	if o.Imported { // there is none here
+		return nil, nil
+	}
 	var own, parent, before projections.RecordedCalls
 	if err := rt.calls(ctx, fork, o.At+1, &own); err != nil {
 		return nil, err

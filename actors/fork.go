@@ -58,11 +58,10 @@ func (rt *Runtime) free(ctx context.Context, fork string, set messages.ForkChang
 
 // beginFork makes an agent without events a fork.
 func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
-	if err := a.state.RefuseFork(a.id, c); err != nil {
+	if err := a.state.RefuseFork(a.id, c.ID); err != nil {
 		a.refuse(d, sender, err)
 		return
 	}
-	before := a.replayed
 	def, err := a.kind.with(a.ctx, c.Set)
 	if err != nil {
 		a.refuse(d, sender, err)
@@ -73,12 +72,19 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 		a.refuse(d, sender, err)
 		return
 	}
-	// The parent's place in its log says nothing of the fork's, and its callers are not the fork's.
-	a.replayed = replayed{state: l.state, tail: eventlog.Position{Seq: before.tail.Seq, Last: c.At, Time: l.tail.Time}}
-	a.unsaved.events, a.size = int(c.At), 0
+	a.beginBehind(d, l, in, def, sender)
+}
+
+// beginBehind makes an agent without events one that begins behind the events that were loaded, by the
+// command for that.
+func (a *agent) beginBehind(d *Deliver, l *loading, in turn.ForkedFrame, def *definition, sender *actor.PID) {
+	before := a.replayed
+	// The place in another log says nothing of this one, and callers there are not this agent's.
+	a.replayed = replayed{state: l.state, tail: eventlog.Position{Seq: before.tail.Seq, Last: l.tail.Last, Time: l.tail.Time}}
+	a.unsaved.events, a.size = int(l.tail.Last), 0
 	env := a.env()
 	env.Definition, env.Next, env.Forked = def.turn, &def.turn, in
-	events, err := a.decide(env, c)
+	events, err := a.decide(env, d.Command)
 	if err != nil {
 		a.replayed = before
 		a.refuse(d, sender, err)

@@ -98,7 +98,8 @@ func (k keysOf) Erase(a messages.AgentID) string {
 }
 
 // namedBy are the payloads that a frame's events name, as they are stored: what
-// is encrypted has another hash and size there.
+// is encrypted has another hash and size there. readable reports whether these are all: those of an
+// imported agent are named in a blob, too.
 func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 	for _, ev := range f.Events {
 		for _, b := range messages.BlobsOf(ev) {
@@ -108,5 +109,6 @@ func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 			all = append(all, b)
 		}
 	}
-	return all, !f.Encrypted()
+	p, _ := messages.PrefixOf(f)
+	return all, !f.Encrypted() && p.Frames == messages.Blob{} // its frames name others
 }

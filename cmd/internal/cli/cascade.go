@@ -39,7 +39,7 @@ func isFork(ctx context.Context, cl *client.Client, f projections.Fork, parent s
 	if err != nil && messages.AsError(err).Code == messages.NotFound {
 		return false, nil
 	}
-	return err == nil && s.Deleted == nil && s.Fork != nil && s.Fork.Parent.String() == parent && s.Fork.At == f.At, err
+	return err == nil && s.Deleted == nil && s.Fork != nil && !s.Fork.Imported && s.Fork.Parent.String() == parent && s.Fork.At == f.At, err
 }
 
 // deleteForks deletes the forks of an agent, or shows what of them would go. With asks each is asked

@@ -138,6 +138,7 @@ func (a *app) commands() []*cobra.Command {
 		a.approvals(), a.approve(), a.deny(), a.decide(),
 		a.backup(), a.restore(), a.store(),
 		a.export(),
+		a.imports(),
 		a.verifies(),
 		a.check(), a.doctor(), a.nodes(), a.partitions(), a.index(), a.bench(), a.permissions(), a.version(),
 	}

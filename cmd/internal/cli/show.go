@@ -74,7 +74,11 @@ func (a *app) status(s projections.AgentStatus) {
 		if !s.Fork.Tools {
 			dry = fmt.Sprintf("; its tools are dry: %s use-tools %s", a.started, agent)
 		}
-		row("fork of", "%s at event %d%s", s.Fork.Parent, s.Fork.At, dry)
+		from := "fork of"
+		if s.Fork.Imported {
+			from = "imported"
+		}
+		row(from, "%s at event %d%s", s.Fork.Parent, s.Fork.At, dry)
 		if with := changesText(s.Fork.Set); with != "" {
 			row("", "with %s", with)
 		}

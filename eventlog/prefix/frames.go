@@ -167,7 +167,7 @@ func (r *reading) frame(last messages.EventNumber, size int) (rec eventlog.Recor
 // end checks that the last frame is that of the prefix.
 func (r *reading) end() error {
 	if r.tail.Last != r.prefix.Last || r.tail.Digest != r.prefix.Digest {
-		return fmt.Errorf("it ends with event %d and not with the frame of event %d that was stored", r.tail.Last, r.prefix.Last)
+		return fmt.Errorf("it does not end with the frame of event %d that was stored", r.prefix.Last)
 	}
 	return nil
 }

@@ -24,11 +24,14 @@ type Import struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
+// maxImported is the highest number that an imported event may have: JSON holds it exactly.
+const maxImported = 1 << 53
+
 // CommandType returns "import".
 func (Import) CommandType() string { return "import" }
 
 func (c Import) check() error {
-	if _, err := ParseAgentID(c.Source); err != nil || c.Frames.SHA256 == "" || c.Last == 0 || c.Digest == "" {
+	if _, err := ParseAgentID(c.Source); err != nil || c.Frames.SHA256 == "" || c.Last == 0 || c.Last > maxImported || c.Digest == "" {
 		return Refuse(BadInput, "an import names the agent that was exported, and the blob with its frames: use `reprise import`")
 	}
 	return nil

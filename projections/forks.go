@@ -70,7 +70,7 @@ func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
 		f.Origin, f.List = &Origin{Parent: parent, At: ev.At, Depth: f.Depth() + 1, Set: ev.Set}, nil
 	case messages.AgentImported:
 		source, _ := messages.ParseAgentID(ev.Source)
-		f.Origin, f.List = &Origin{Parent: source, Imported: true, Depth: f.Depth() + 1, At: ev.Last, Tools: !ev.Dry, Set: ev.Set}, nil
+		f.Origin, f.List = &Origin{Parent: source, Imported: true, Depth: 1, At: ev.Last, Tools: !ev.Dry, Set: ev.Set}, nil
 	case messages.ToolsEnabled:
 		if f.Origin != nil {
 			enabled := *f.Origin

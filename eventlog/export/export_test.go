@@ -236,3 +236,23 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// The first frame of a fork's own, which names none before it, follows the last one of its prefix.
+func TestFork(t *testing.T) { // A83
+	var file bytes.Buffer
+	w, err := export.NewWriter(&file, export.Head{Agent: ann.Full()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ev := range []messages.Event{messages.AgentCleared{}, messages.AgentForked{At: 1}} {
+		if err := w.Frame(&messages.Frame{ID: messages.FrameID(fmt.Sprint("f", i)), First: messages.EventNumber(i + 1), Events: []messages.Event{ev}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Close(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a := only(t, file.Bytes()); len(a.Frames) != 2 || a.Frames[1].Prev != "f0" {
+		t.Errorf("got %+v", a.Frames)
+	}
+}

@@ -21,7 +21,8 @@ type Writer struct {
 	sum    hash.Hash
 	agent  messages.AgentID
 	end    End
-	digest messages.Digest // of the newest frame; empty before the first
+	id     messages.FrameID // of the newest frame
+	digest messages.Digest  // of the newest frame; empty before the first
 	err    error
 }
 
@@ -110,8 +111,8 @@ func (p *pieces) flush(n int) {
 
 func hexOf(h hash.Hash) messages.Digest { return messages.Digest(hex.EncodeToString(h.Sum(nil))) }
 
-// Frame writes the next frame, which is not changed. Where the frame before it was written with another
-// digest than in the log it names that one.
+// Frame writes the next frame, which is not changed. Written it names the frame before it by the digest
+// with which that was written, also where it is the first of a fork's own and names none in the log.
 func (w *Writer) Frame(f *messages.Frame) error {
 	switch {
 	case f.Encrypted():
@@ -122,7 +123,7 @@ func (w *Writer) Frame(f *messages.Frame) error {
 	chained := *f
 	chained.KeyID = ""
 	if w.digest != "" {
-		chained.PrevDigest = w.digest
+		chained.Prev, chained.PrevDigest = w.id, w.digest
 	}
 	stored, err := messages.EncodeFrame(w.agent, &chained)
 	if err != nil {
@@ -131,7 +132,7 @@ func (w *Writer) Frame(f *messages.Frame) error {
 	if err := w.line(newFrameLine(&chained, stored)); err != nil {
 		return err
 	}
-	w.digest = messages.DigestOf(stored)
+	w.id, w.digest = f.ID, messages.DigestOf(stored)
 	w.end.Frames, w.end.Events, w.end.Last = w.end.Frames+1, w.end.Events+len(f.Events), f.Last()
 	return nil
 }

@@ -35,6 +35,8 @@ var classes = map[string]class{
 
 // exceptions are classes by the path of a field.
 var exceptions = map[string]class{
+	"agent.imported.source":        name,
+	"agent.imported.redacted":      word,
 	"cause.by":                     text,
 	"child.decided.person.name":    text,
 	"timer.set.input.name":         name,

@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -124,18 +125,22 @@ func TestImportDry(t *testing.T) { // A83
 
 	s := actorstest.New(t, nil)
 	node = s.Start(f.config())
+	for i := range 2 { // an agent here has the address of the exported one, and results
+		node.Must(ada, say(fmt.Sprint("u", i), `{"n":1}`))
+		s.Until(ada, "turn.completed", i+1)
+	}
 	c := importOf(t, s, zoe, far.Frames(ada))
-	c.Dry = true
+	c.Dry, c.Source = true, ada.Full()
 	node.Must(zoe, c)
 	node.Must(zoe, say("u2", `{"n":1}`))
 	s.Until(zoe, "turn.paused")
-	if len(f.calls) != 1 {
+	if len(f.calls) != 3 {
 		t.Errorf("a dry agent has called a tool: %q", f.calls)
 	}
 	node.Must(zoe, messages.UseTools{ID: "t1"})
 	node.Must(zoe, messages.Decide{ID: "d1", Call: "c1", Outcome: messages.OutcomeRetry})
 	s.Until(zoe, "turn.completed")
-	if len(f.calls) != 2 {
+	if len(f.calls) != 4 || !strings.HasPrefix(f.calls[3], zoe.Full()) {
 		t.Errorf("got the calls %q", f.calls)
 	}
 }

@@ -90,3 +90,27 @@ func TestForks(t *testing.T) {
 		t.Error("deleted: it is a fork still")
 	}
 }
+
+// A clear of an imported agent drops what was imported, too: it is no baseline.
+func TestClearOfAnImportedAgent(t *testing.T) { // A83
+	var h History
+	var s State
+	var d Decisions
+	f := &messages.Frame{First: 1, Events: []messages.Event{
+		messages.StatePatched{Patch: []byte(`{"a":1}`)},
+		messages.InputAccepted{Input: "u1", Content: messages.TextContent("Hi")},
+		messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}},
+		messages.ModelRequested{Turn: "t1", Call: "m1", Inputs: []string{"u1"}},
+		messages.ApprovalGranted{Turn: "t1", Call: "c1", Tool: "pay", Remember: true},
+		messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}},
+		messages.AgentImported{Last: 6},
+	}}
+	Fold(f, 0, &h, &s, &d)
+	if len(h.Items()) == 0 || len(d.List) != 1 || string(s.JSON()) != `{"a":1}` {
+		t.Fatalf("imported: got history %v, decisions %v, state %s", h.Items(), d.List, s.JSON())
+	}
+	Fold(&messages.Frame{First: 8, Events: []messages.Event{messages.AgentCleared{}}}, 0, &h, &s, &d)
+	if len(h.Items()) != 0 || len(d.List) != 0 || string(s.JSON()) != `{}` {
+		t.Errorf("cleared: got history %v, decisions %v, state %s", h.Items(), d.List, s.JSON())
+	}
+}

@@ -58,7 +58,7 @@ func (rt *Runtime) free(ctx context.Context, fork string, set messages.ForkChang
 
 // beginFork makes an agent without events a fork.
 func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
-	if err := a.state.RefuseFork(a.id, c.ID); err != nil {
+	if err := a.state.RefuseFork(a.id, c); err != nil {
 		a.refuse(d, sender, err)
 		return
 	}

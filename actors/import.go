@@ -14,7 +14,7 @@ import (
 
 // importLog makes an agent without events one that begins with the events in a blob of its own.
 func (a *agent) importLog(d *Deliver, c messages.Import, sender *actor.PID) {
-	if err := a.state.RefuseFork(a.id, c.ID); err != nil {
+	if err := a.state.RefuseImport(a.id, c.ID); err != nil {
 		a.refuse(d, sender, err)
 		return
 	}
@@ -28,7 +28,7 @@ func (a *agent) importLog(d *Deliver, c messages.Import, sender *actor.PID) {
 		a.refuse(d, sender, err)
 		return
 	}
-	a.beginBehind(d, l, turn.ForkedFrame{}, def, sender)
+	a.beginBehind(d, l, turn.ForkedFrame{Time: l.tail.Time}, def, sender)
 }
 
 // loadFrames folds the events that an agent is to begin with.

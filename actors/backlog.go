@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -116,7 +117,7 @@ func commandSize(c messages.Command) int {
 	case messages.BeginFork:
 		return changesSize(c.Set)
 	case messages.Import:
-		return changesSize(c.Set)
+		return changesSize(c.Set) + len(c.Digest) + len(c.File) + len(strings.Join(c.Redacted, ""))
 	case messages.Report:
 		size := len(c.Output) + len(c.Message)
 		for _, w := range c.Waiting {

@@ -18,7 +18,7 @@ var smallTexts = []string{
 	"Policy", "How", "Outcome", "What", "Kind", "Refused", "Cron", "Zone", "Name",
 	"Input", "Timer", "Forget.Tool", // what the command is about: see messages.Bounded
 	"Deny.Text", "DecisionEffect.Message", "Report.Reason",
-	"Fork", "BeginFork.Parent", "Begin", "ForkEffect.Message",
+	"Fork", "BeginFork.Parent", "Begin", "ForkEffect.Message", "Import.Source",
 }
 
 // commandSize counts every text of every command that may be long: a new field of a command is

@@ -162,13 +162,8 @@ func makeFork(ctx context.Context, node *cluster.Node, parent messages.AgentID, 
 	if err != nil {
 		return err
 	}
-	for ev, err := range node.Client().Events(ctx, parent.String(), client.Only(messages.Query{From: answer.N, Follow: true})) {
-		if err != nil {
-			return err
-		}
-		if ev.Type == (messages.ForkSettled{}).EventType() {
-			return nil
-		}
+	for _, err := range node.Client().Events(ctx, parent.String(), client.Only(messages.Query{From: answer.N + 1, Follow: true})) {
+		return err // the next event of the parent is that the fork has begun
 	}
 	return fmt.Errorf("fork %s: it was not settled", fork)
 }

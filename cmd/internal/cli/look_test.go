@@ -96,8 +96,8 @@ func lookRequest(t *testing.T, w *world) {
 	w.run("request", "assistant/main", "13").exits(1, "(state.patched) belongs to no model call", "was requested by event 10")
 	w.run("request", "assistant/main", "5000").exits(1, "no event 5000")
 	w.run("request", "assistant/none", "5").exits(1, "does not exist", "ls")
-	w.run("request", "assistant/main", "0").exits(2, "1 or more")
-	w.run("request", "assistant/main", "m5").exits(2, "write its number")
+	w.run("request", "assistant/main", "0").exits(2, "write the number of an event")
+	w.run("request", "assistant/main", "m5").exits(2, "write the number of an event")
 	w.run("request", "assistant/main", "5", "6").exits(2, "one too many")
 }
 

@@ -35,6 +35,9 @@ const MaxDepth = messages.MaxPrefixes
 // ErrDeep is wrapped by the error for a fork with more than MaxDepth prefixes.
 var ErrDeep = errors.New("too many forks are forks of one another")
 
+// errTenant is why a log does not begin with that of a parent.
+var errTenant = errors.New("its parent is of another tenant, whose events it has not")
+
 // store is a store whose reads begin with prefixes.
 type store struct {
 	eventlog.Log
@@ -115,7 +118,11 @@ func (s *store) prefix(ctx context.Context, first eventlog.Recorded, p messages.
 		gone := func(why error) {
 			yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: first.Agent, Seq: first.Seq, Event: from, Err: fmt.Errorf("its events up to %d are those of %s: %w", p.Last, p.Agent, why)})
 		}
-		if depth >= MaxDepth {
+		switch {
+		case p.Agent.Tenant != first.Agent.Tenant:
+			gone(errTenant)
+			return
+		case depth >= MaxDepth:
 			gone(ErrDeep)
 			return
 		}
@@ -163,7 +170,7 @@ func (s *store) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (
 		}
 		first, unread := eventlog.First(s.inner.Read(ctx, a, eventlog.Range{}))
 		p, forked := messages.PrefixOf(first.Frame)
-		if unread != nil || !forked || p.Agent == (messages.AgentID{}) {
+		if unread != nil || !forked || p.Agent.Tenant != a.Tenant { // of no agent, or of another tenant's
 			return nil, err
 		}
 		a = p.Agent

@@ -201,6 +201,24 @@ func TestPrefixGone(t *testing.T) {
 	}
 }
 
+// An agent has neither events nor payloads of another tenant, whatever its first event names.
+func TestPrefixOfAnotherTenant(t *testing.T) {
+	w := newWorld(t)
+	parent, fork := messages.AgentID{Tenant: "other", Kind: a.Kind, Key: "p"}, messages.AgentID{Tenant: a.Tenant, Kind: a.Kind, Key: "f"}
+	stored, err := w.joined.PutBlob(ctx, parent, strings.NewReader("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fork(fork, parent, w.grow(parent, eventlog.Position{}, 2).Last)
+	var damage *eventlog.DamageError
+	if texts, _, err := w.read(fork, eventlog.Range{}); !errors.As(err, &damage) || len(texts) != 0 || !strings.Contains(err.Error(), "of another tenant") {
+		t.Errorf("got %q, %v", texts, err)
+	}
+	if _, err := w.joined.Blob(ctx, fork, stored); messages.AsError(err).Code != messages.NotFound {
+		t.Errorf("a payload: got %v", err)
+	}
+}
+
 // A prefix begins with the tombstone of an earlier life of its agent, as that agent's own log does.
 func TestPrefixOfALaterLife(t *testing.T) {
 	w := newWorld(t)

@@ -67,11 +67,21 @@ type storing struct {
 
 // open makes the temporary files.
 func (s *storing) open() (err error) {
-	if s.blob, err = os.CreateTemp("", "reprise-import-*"); err != nil {
+	if s.blob, err = unnamed(); err != nil {
 		return err
 	}
-	s.frames, err = os.CreateTemp("", "reprise-import-*")
+	s.frames, err = unnamed()
 	return err
+}
+
+// unnamed makes a temporary file without a name where the system has such: what agents were told is not
+// left in the folder by a process that is killed.
+func unnamed() (*os.File, error) {
+	f, err := os.CreateTemp("", "reprise-import-*")
+	if err == nil {
+		_ = os.Remove(f.Name()) // Windows refuses: close removes it
+	}
+	return f, err
 }
 
 func (s *storing) close() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -202,6 +203,7 @@ func TestForgedFrames(t *testing.T) { // A29
 		{"no events", forged("f", 1, "n", 1, "ev", []any{}), false, "no events"},
 		{"nil events", forged("f", 1, "n", 1, "ev", nil), false, "no events"},
 		{"no number", forged("f", 1, "ev", oneEvent("state.patched", 1, patch)), false, "no number"},
+		{"numbers that wrap", forged("f", 1, "n", uint64(math.MaxUint64), "ev", append(oneEvent("state.patched", 1, patch), oneEvent("state.patched", 1, patch)...)), false, "has no number"},
 		{"no format", forged("n", 1, "ev", oneEvent("state.patched", 1, patch)), false, "no format"},
 		{"encrypted without a key", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", 1, []byte{1})), false, "no key"},
 		{"event of two fields", forged("f", 1, "n", 1, "ev", []any{[]any{"state.patched", 1}}), false, "event 0"},

@@ -34,6 +34,9 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 	if len(f.Events) == 0 || f.First == 0 {
 		return nil, errors.New("the frame has no events or no number")
 	}
+	if f.Last() < f.First {
+		return nil, fmt.Errorf("the frame begins with event %d: its last one has no number", f.First)
+	}
 	return f, nil
 }
 

@@ -24,8 +24,9 @@ type Import struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
-// maxImported is the highest number that an imported event may have: JSON holds it exactly.
-const maxImported = 1 << 53
+// maxImported is the highest number that an imported event may have. JSON holds numbers up to 1<<53
+// exactly, and so those of the events that follow.
+const maxImported = 1 << 52
 
 // CommandType returns "import".
 func (Import) CommandType() string { return "import" }

@@ -39,6 +39,8 @@ func (rt *Runtime) loadFrames(ctx context.Context, id messages.AgentID, c messag
 	switch damage := new(eventlog.DamageError); {
 	case errors.As(err, &damage):
 		return nil, messages.Refuse(messages.Damaged, "agent %s cannot be imported: %v", id, err)
+	case err == nil && l.state.Life.Deleted != nil:
+		return nil, messages.Refuse(messages.Conflict, "agent %s cannot be imported: by its events %s was deleted when it was exported", id, c.Source)
 	case err != nil:
 		return nil, messages.Refuse(messages.Unavailable, "the events that agent %s is to begin with cannot be read now: %v", id, err)
 	}

@@ -153,6 +153,8 @@ func TestImportRefused(t *testing.T) { // A83
 	s.Until(ada, "turn.completed")
 	frames := s.Frames(ada)
 	good := importOf(t, s, zoe, frames)
+	ended := append(slices.Clone(frames), &messages.Frame{ID: "end", First: good.Last + 1, Events: []messages.Event{messages.AgentDeleted{}}})
+	late := []*messages.Frame{{ID: "late", First: 7, Events: []messages.Event{messages.AgentForked{Parent: ada.Full(), At: 6}}}}
 	for name, c := range map[string]struct {
 		change func(*messages.Import)
 		code   messages.Code
@@ -162,6 +164,8 @@ func TestImportRefused(t *testing.T) { // A83
 		"shorter":    {func(c *messages.Import) { c.Last++ }, messages.Damaged, "does not end"},
 		"another":    {func(c *messages.Import) { c.Digest = "other" }, messages.Damaged, "does not end"},
 		"another's":  {func(c *messages.Import) { c.Frames = importOf(t, s, zoe, nil).Frames }, messages.Damaged, "does not end"},
+		"deleted":    {func(c *messages.Import) { *c = importOf(t, s, zoe, ended) }, messages.Conflict, "was deleted when it was exported"},
+		"late":       {func(c *messages.Import) { *c = importOf(t, s, zoe, late) }, messages.Damaged, "begins with event 7"},
 		"no model":   {func(c *messages.Import) { c.Set.Model = "none/m" }, messages.BadInput, "no provider is named"},
 		"one's name": {func(c *messages.Import) { c.Frames = importOf(t, s, actorstest.Agent("test", "yan"), frames).Frames }, messages.Damaged, ""},
 	} {

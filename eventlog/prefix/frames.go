@@ -87,6 +87,7 @@ type reading struct {
 	prefix messages.Prefix
 	from   messages.EventNumber
 	in     *bufio.Reader
+	passed bool              // frames before from
 	tail   eventlog.Position // of the newest frame that was read; zero: none was
 }
 
@@ -113,6 +114,7 @@ func (r *reading) each(yield func(eventlog.Recorded, error) bool) (more bool, er
 			if _, err := r.in.Discard(size); err != nil {
 				return true, cut(err)
 			}
+			r.passed = true
 			continue
 		}
 		rec, err := r.frame(last, size)
@@ -155,7 +157,10 @@ func (r *reading) frame(last messages.EventNumber, size int) (rec eventlog.Recor
 	if f.Last() != last || f.Epoch != 0 {
 		return rec, fmt.Errorf("frame %s ends with event %d under epoch %d, not with event %d", f.ID, f.Last(), f.Epoch, last)
 	}
-	if r.tail.Frame != "" {
+	switch {
+	case r.tail.Frame == "" && !r.passed && f.First != 1 && !eventlog.Ends(f):
+		return rec, fmt.Errorf("it begins with event %d, and the ones before it are missing", f.First)
+	case r.tail.Frame != "":
 		if err := eventlog.Check(r.tail, rec); err != nil {
 			return rec, err
 		}

@@ -78,13 +78,27 @@ func TestOwnPrefix(t *testing.T) { // A83
 	}
 }
 
-// A prefix of an agent that was created again begins with a later event.
+// A prefix of an agent that was created again begins with the tombstone before. Another one that begins
+// with a later event is damage: a fork of the agent could not read it.
 func TestOwnPrefixLater(t *testing.T) {
 	w := newWorld(t)
-	blob, p := written(t, a, 8, 2, 1)
-	w.begin(a, blob, p)
-	w.want(a, eventlog.Range{}, "old 8, old 9, old 10, fork")
+	var blob bytes.Buffer
+	to := prefix.NewWriter(a, &blob)
+	for i, ev := range []messages.Event{messages.AgentDeleted{}, messages.StatePatched{Reason: "old 9"}, messages.StatePatched{Reason: "old 10"}} {
+		if err := to.Frame(&messages.Frame{ID: messages.FrameID(fmt.Sprint("f", i)), First: messages.EventNumber(8 + i), Events: []messages.Event{ev}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.fork(b, a, w.begin(a, blob.Bytes(), to.Prefix()).Last)
+	w.want(a, eventlog.Range{}, "gone, old 9, old 10, fork")
 	w.want(a, eventlog.From(10), "old 10, fork")
+	w.want(b, eventlog.Range{}, "gone, old 9, old 10, fork, fork")
+	w = newWorld(t)
+	late, p := written(t, a, 8, 2, 1)
+	w.begin(a, late, p)
+	if _, _, err := w.read(a, eventlog.Range{}); err == nil || !strings.Contains(err.Error(), "begins with event 8") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // A prefix that is not what was written is damage, and is yielded no further than it was verified.

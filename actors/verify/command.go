@@ -51,6 +51,7 @@ var rebuilt = map[string]func(*stream, *messages.Frame, messages.Event) messages
 	messages.Fork{}.CommandType():           forkOf,
 	messages.BeginFork{}.CommandType():      beginForkOf,
 	messages.ForkEffect{}.CommandType():     forkEffectOf,
+	messages.Import{}.CommandType():         importOf,
 	messages.UseTools{}.CommandType():       useToolsOf,
 }
 

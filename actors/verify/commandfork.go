@@ -16,6 +16,21 @@ func beginForkOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Comma
 	return nil
 }
 
+func importOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
+	imported, ok := ev.(messages.AgentImported)
+	if !ok {
+		return nil
+	}
+	c := messages.Import{
+		Source: imported.Source, Last: imported.Last, Digest: imported.Digest, File: imported.File, Redacted: imported.Redacted,
+		Dry: imported.Dry, Set: imported.Set, Reason: imported.Reason,
+	}
+	if imported.Frames != nil {
+		c.Frames = *imported.Frames
+	}
+	return c
+}
+
 func forkEffectOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
 	if ev, ok := ev.(messages.ForkSettled); ok {
 		return messages.ForkEffect{Fork: ev.Fork, Begin: ev.Begin, N: ev.N, Refused: ev.Refused, Message: ev.Message}

@@ -34,11 +34,7 @@ func (s *stream) same(what any, recorded, now messages.Event) *Difference {
 	if recorded.EventType() != now.EventType() {
 		return s.differs(what, recorded, now)
 	}
-	if was, ok := recorded.(messages.CompactionRequested); ok && was.Definition == "" { // of an older version
-		next := now.(messages.CompactionRequested)
-		next.Definition = ""
-		now = next
-	}
+	now = unnamed(recorded, now)
 	if !reflect.DeepEqual(recorded, now) {
 		if fields := s.compared(recorded, now); len(fields) > 0 {
 			d := s.differs(what, recorded, now)
@@ -50,10 +46,27 @@ func (s *stream) same(what any, recorded, now messages.Event) *Difference {
 	return s.sameRequest(what, recorded, now)
 }
 
+// unnamed returns an event of today without what the recorded one, of the same type, does not name.
+func unnamed(recorded, now messages.Event) messages.Event {
+	switch was := recorded.(type) {
+	case messages.CompactionRequested:
+		if next := now.(messages.CompactionRequested); was.Definition == "" { // of an older version
+			next.Definition = ""
+			return next
+		}
+	case messages.AgentImported:
+		if next := now.(messages.AgentImported); was.Frames == nil { // of an export, which has them in front
+			next.Frames = nil
+			return next
+		}
+	}
+	return now
+}
+
 // compared returns the fields that differ, without those that a redaction may have changed.
 func (s *stream) compared(recorded, now messages.Event) []Field {
 	fields := fieldsOf(recorded, now)
-	if !s.current.Redacted {
+	if len(fields) == 0 || !s.redacted() {
 		return fields
 	}
 	return slices.DeleteFunc(fields, func(f Field) bool {

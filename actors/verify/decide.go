@@ -54,7 +54,7 @@ func (s *stream) takeover() *Difference {
 // command decides the frame's command again.
 func (s *stream) command() *Difference {
 	c, what := s.commandOf(s.frame)
-	if _, begins := c.(messages.BeginFork); begins {
+	if beginsBehind(s.frame) { // who begins has loaded the prefix
 		s.reload()
 	}
 	if c == nil {
@@ -100,7 +100,7 @@ func (s *stream) part(what any, rest, span []messages.Event) (n int, d *Differen
 		return 0, d
 	}
 	for i, now := range events {
-		if i == len(rest) && s.lineage.cut(s.frame) {
+		if i == len(rest) && s.cut(s.frame) {
 			return i, nil
 		}
 		if i == len(rest) {
@@ -152,6 +152,8 @@ func (s *stream) env(span []messages.Event) turn.Env {
 			e.Upto = &ev.Upto
 		case messages.AgentForked: // the digest was compared when the prefix was read
 			e.Forked = turn.ForkedFrame{Digest: ev.Digest, Last: ev.At, Time: s.lineage.at}
+		case messages.AgentImported:
+			e.Forked = turn.ForkedFrame{Time: s.lineage.at}
 		}
 	}
 	e.Definition, e.Next = def, &def

@@ -8,17 +8,29 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// lineage is whose the events of a fork's stream are, and the definitions that they are decided
-// with. The zero value is that of an agent that is no fork.
+// lineage is whose the events of a stream are, and the definitions that they are decided with. The
+// zero value is that of an agent whose events are all its own.
 type lineage struct {
-	// prefixes are in the order of the stream: that of a fork of a fork has two. The agent of each is
-	// the one that has appended it, which the parent may have it from.
-	prefixes []messages.Prefix
-	fork     messages.AgentID
+	// prefixes are in the order of the stream: that of a fork of a fork has two. They are found when
+	// they are needed first: most agents have none.
+	prefixes []prefix
+	found    bool
+	// own is the agent that has the events behind the prefixes.
+	own messages.AgentID
 	// at is the time of the frame before this one.
 	at time.Time
 	// kinds are the definitions that were needed so far.
 	kinds []*kind
+}
+
+// prefix is the events in front of a fork, or of an imported agent.
+type prefix struct {
+	// agent is the one that has appended them, which the parent may have them from. Zero: none is named,
+	// and what it has appended is found to differ.
+	agent messages.AgentID
+	last  messages.EventNumber
+	// redacted reports that their texts were replaced before they were imported.
+	redacted bool
 }
 
 // kind is the definition of a kind with the changes of a fork.
@@ -30,8 +42,9 @@ type kind struct {
 
 // belong sets the agent and the definition to those of the frame.
 func (s *stream) belong(f *messages.Frame) error {
-	if s.next == 0 {
-		s.descend(f)
+	begins := beginsBehind(f)
+	if begins || s.next == 0 && !creates(f, s.agent) {
+		s.descend()
 	}
 	if s.frame != nil {
 		s.lineage.at = s.frame.Time
@@ -40,66 +53,113 @@ func (s *stream) belong(f *messages.Frame) error {
 		s.agent = s.lineage.owner(f)
 	}
 	set := s.state.Forks.Set()
-	if ev, forked := first(f.Events).(messages.AgentForked); forked {
-		set = ev.Set
+	if begins {
+		set = changes(f.Events[0])
 	}
 	return s.define(set)
 }
 
-// descend finds the prefixes of a stream. One that begins with the agent itself has none.
-func (s *stream) descend(first *messages.Frame) {
-	if ev, ok := first.Events[0].(messages.AgentCreated); ok && ev.Agent == s.agent.Full() {
+// descend finds the prefixes of the stream, once.
+func (s *stream) descend() {
+	if s.lineage.found {
 		return
 	}
-	s.lineage.fork = s.agent
+	s.lineage.found, s.lineage.own = true, s.agent
 	owner := ""
 	for f, err := range s.frames {
 		if err != nil {
 			return // the comparison comes to it, too
 		}
-		p, forked := messages.PrefixOf(f)
-		if forked {
-			p.Agent, _ = messages.ParseAgentID(owner) // zero: what it has appended is found to differ
+		if beginsBehind(f) {
+			p := prefix{last: f.First - 1}
+			p.agent, _ = messages.ParseAgentID(owner)
 			s.lineage.prefixes = append(s.lineage.prefixes, p)
+			s.lineage.redacted(f.Events[0])
 		}
-		owner = cmp.Or(named(f, forked), owner)
+		owner = cmp.Or(named(f), owner)
 	}
 }
 
-// named returns the agent that a frame creates or, if it begins a fork, that one; else an empty
-// string.
-func named(f *messages.Frame, fork bool) string {
-	for _, ev := range f.Events {
-		switch ev := ev.(type) {
-		case messages.AgentCreated:
-			return ev.Agent
-		case messages.AgentForked:
-			if fork {
-				return ev.Agent
-			}
-		}
+// beginsBehind reports whether the frame is the first behind the events of another agent. In an export
+// that of an imported agent names no blob with them.
+func beginsBehind(f *messages.Frame) bool {
+	ev := first(f.Events)
+	return ev != nil && f.First > 1 && messages.Is(ev.EventType(), messages.BeginsFork)
+}
+
+// creates reports whether the agent begins with the frame.
+func creates(f *messages.Frame, agent messages.AgentID) bool {
+	ev, ok := first(f.Events).(messages.AgentCreated)
+	return ok && ev.Agent == agent.Full()
+}
+
+// named returns the agent that begins with a frame; empty if none does.
+func named(f *messages.Frame) string {
+	switch ev := first(f.Events).(type) {
+	case messages.AgentCreated:
+		return ev.Agent
+	case messages.AgentForked:
+		return ev.Agent
+	case messages.AgentImported:
+		return ev.Agent
 	}
 	return ""
 }
 
-// owner returns the agent that has appended a frame.
-func (l *lineage) owner(f *messages.Frame) messages.AgentID {
-	for _, p := range l.prefixes {
-		if f.First <= p.Last {
-			return p.Agent
+// changes returns what an agent that begins behind the events of another one has in place of its
+// kind's definition.
+func changes(ev messages.Event) messages.ForkChanges {
+	switch ev := ev.(type) {
+	case messages.AgentForked:
+		return ev.Set
+	case messages.AgentImported:
+		return ev.Set
+	}
+	return messages.ForkChanges{}
+}
+
+// redacted marks all prefixes so far as redacted if they were when they were imported.
+func (l *lineage) redacted(ev messages.Event) {
+	if ev, ok := ev.(messages.AgentImported); ok && len(ev.Redacted) > 0 {
+		for i := range l.prefixes {
+			l.prefixes[i].redacted = true
 		}
 	}
-	return l.fork
+}
+
+// of returns the prefix that a frame is in; nil if it is in none.
+func (l *lineage) of(f *messages.Frame) *prefix {
+	for i := range l.prefixes {
+		if p := &l.prefixes[i]; f.First <= p.last {
+			return p
+		}
+	}
+	return nil
+}
+
+// owner returns the agent that has appended a frame.
+func (l *lineage) owner(f *messages.Frame) messages.AgentID {
+	if p := l.of(f); p != nil {
+		return p.agent
+	}
+	return l.own
 }
 
 // cut reports whether a prefix ends with the frame, which then may have had more events.
-func (l *lineage) cut(f *messages.Frame) bool {
-	for _, p := range l.prefixes {
-		if f.Last() == p.Last {
-			return true
-		}
+func (s *stream) cut(f *messages.Frame) bool {
+	s.descend()
+	p := s.lineage.of(f)
+	return p != nil && p.last == f.Last()
+}
+
+// redacted reports whether texts of the frame were replaced after it was recorded.
+func (s *stream) redacted() bool {
+	if s.current.Redacted {
+		return true
 	}
-	return false
+	s.descend()
+	p := s.lineage.of(s.frame)
+	return p != nil && p.redacted
 }
 
 // define has the frame decided with the definition of its agent with the changes of a fork.

@@ -62,6 +62,8 @@ func asOwners(log []*messages.Frame, from int) []*messages.Frame {
 func (s told) compared() (*stream, Result) {
 	var v *stream
 	frames := func(yield func(*messages.Frame, error) bool) {
+		current, known := v.current, v.known
+		defer func() { v.current, v.known = current, known }() // another range is under way
 		for i, f := range s.frames {
 			v.current.Turn = s.with[i]
 			v.known = &definitions{current: v.current}

@@ -91,7 +91,7 @@ type Unchecked struct {
 }
 
 // Stream compares the frames of an agent, oldest first and from its first event on; those of a fork
-// begin with its parent's. It may range over them several times. It reads no more of them than it
+// begin with its parent's, those of an imported agent with the imported ones. It may range over them several times. It reads no more of them than it
 // needs.
 func Stream(agent messages.AgentID, current Current, frames iter.Seq2[*messages.Frame, error]) Result {
 	s := &stream{agent: agent, current: current, frames: frames, known: &definitions{current: current}}
@@ -106,8 +106,8 @@ func Stream(agent messages.AgentID, current Current, frames iter.Seq2[*messages.
 
 // stream is a comparison under way.
 type stream struct {
-	// agent and current are those of the frame that is decided: the events of a fork's prefix are its
-	// parent's.
+	// agent and current are those of the frame that is decided: the events of a prefix are another
+	// agent's.
 	agent     messages.AgentID
 	current   Current
 	lineage   lineage

@@ -30,6 +30,7 @@ func TestImport(t *testing.T) { // A83
 	far.run("export", "assistant/a", "--to", "a.jsonl.gz").exits(0)
 	far.run("export", "assistant/a", "support/s", "--to", "two.jsonl").exits(0)
 	far.run("export", "assistant/a", "--to", "redacted.jsonl", "--redact", `ann\.lee@example\.com`).exits(0)
+	far.run("export", "assistant/a", "--to", "number.jsonl", "--redact", "17").exits(0)
 
 	w := far.other()
 	w.file("reprise.yaml", exportable)
@@ -52,6 +53,9 @@ func TestImport(t *testing.T) { // A83
 		w.run("import", file("redacted.jsonl"), "--key-file", "key", "--as", "assistant/r").exits(0, "assistant/r: imported")
 		w.run("ask", "assistant/a", "what time is it?").exits(0)
 		w.run("doctor", "--deep", "assistant/a").exits(0)
+		w.run("verify", "assistant/a").exits(0, "assistant/a: equal")
+		w.run("import", file("number.jsonl"), "--key-file", "key", "--as", "assistant/n").exits(0)
+		w.run("verify", "assistant/n").exits(0, "assistant/n: equal", "hashes of texts that were redacted")
 	})
 	w.part("again", func(t *testing.T, w *world) { // what was imported is exported and imported again
 		w.run("export", "assistant/a", "--to", "again.jsonl").exits(0)
@@ -61,12 +65,16 @@ func TestImport(t *testing.T) { // A83
 		}
 		w.run("fork", "assistant/b", "assistant/c", "--at", w.newest("assistant/b", "turn.completed")).exits(0)
 		w.run("history", "assistant/c").exits(0, "please use the dump tool")
+		w.run("verify", "assistant/b", "assistant/c").exits(0, "2 equal")
+		w.run("export", "assistant/a", "assistant/b", "assistant/c", "assistant/n", "--to", "four.jsonl").exits(0)
+		w.run("verify", "--from-file", "four.jsonl", "--candidate", "reprise.yaml").exits(0, "4 agents: 4 equal")
 	})
 	w.part("several", func(t *testing.T, w *world) {
 		w.run("import", file("two.jsonl"), "--key-file", "key", "--as", "assistant/x").exits(2, "choose one with --agent")
 		w.run("import", file("two.jsonl"), "--key-file", "key", "--agent", "assistant/none").exits(1, "is not in the file")
 		w.run("import", file("two.jsonl"), "--key-file", "key", "--agent", "support/s", "--as", "support/s2", "--dry").exits(0, "support/s2: imported")
 		w.run("show", "support/s2").exits(0, "paused", "its tools are dry", "approve support/s2")
+		w.run("verify", "support/s2").exits(0, "support/s2: equal")
 		w.run("delete", "support/s2", "--yes").exits(0)
 		if n := w.blobs("support/s2"); n != 0 {
 			t.Errorf("%d messages of blobs are left of a deleted agent", n)

@@ -86,10 +86,27 @@ func TestVerifyImports(t *testing.T) { // A82, A83
 		s.Until(a, "turn.completed")
 		return equalAgain(t, s, a, cfg)
 	}
-	begin(actorstest.Agent("strict", "sid"), whole, messages.ForkChanges{Model: "other/m"})
+	sid := actorstest.Agent("strict", "sid")
+	strict := begin(sid, whole, messages.ForkChanges{Model: "other/m"})
 	first := begin(ada, fork, messages.ForkChanges{Tools: []string{"pay"}}) // at the address of its first events
 	second := begin(actorstest.Agent("test", "bob"), exported(first), messages.ForkChanges{})
 	begin(actorstest.Agent("strict", "eve"), exported(second), messages.ForkChanges{})
+
+	alone := forking("Be brief.") // the kind of the exported agent is not defined here
+	alone.Definitions = alone.Definitions[1:]
+	if r := verified(t, s, sid, alone, strict); r.Result != verify.Equal || len(r.Unchecked) != 1 || r.Unchecked[0].Count != len(whole) {
+		t.Errorf("without the kind: %s", r.Text())
+	}
+	bad := instead(strict, func(ev messages.Event) messages.Event {
+		if done, ok := ev.(messages.TurnCompleted); ok {
+			done.Output += "!"
+			return done
+		}
+		return ev
+	})
+	if r := verified(t, s, sid, alone, bad); r.Result != verify.Differs || r.Difference.N <= whole[len(whole)-1].Last() {
+		t.Errorf("without the kind, and changed: %s", r.Text())
+	}
 
 	if r := verified(t, s, ada, forking("Be short."), first); r.Result != verify.Differs || r.Difference.Type != "model.requested" {
 		t.Errorf("other instructions: %s", r.Text())

@@ -14,6 +14,9 @@ func (s *stream) decide() *Difference {
 	case s.state.Last == 0 && f.First > 1: // a tombstone: what was before it is gone
 		s.take(f.Events, pasts)
 		return nil
+	case s.foreign:
+		s.take(f.Events, foreigns)
+		return nil
 	case f.Cause.Type == messages.CauseTakeover:
 		return s.record(s.takeover())
 	case f.Cause.Type != messages.CauseEffect:

@@ -29,8 +29,8 @@ type prefix struct {
 	// and what it has appended is found to differ.
 	agent messages.AgentID
 	last  messages.EventNumber
-	// redacted reports that their texts were replaced before they were imported.
-	redacted bool
+	// imported reports that they were imported, redacted that their texts were replaced before.
+	imported, redacted bool
 }
 
 // kind is the definition of a kind with the changes of a fork.
@@ -56,7 +56,18 @@ func (s *stream) belong(f *messages.Frame) error {
 	if begins {
 		set = changes(f.Events[0])
 	}
-	return s.define(set)
+	err := s.define(set)
+	if s.foreign = s.lineage.foreign(f, err); s.foreign {
+		return nil
+	}
+	return err
+}
+
+// foreign reports whether a frame was imported and its agent's kind is not defined here: an agent may
+// be imported as one of another kind.
+func (l *lineage) foreign(f *messages.Frame, err error) bool {
+	p := l.of(f)
+	return err != nil && p != nil && p.imported && messages.AsError(err).Code == messages.UnknownKind
 }
 
 // descend finds the prefixes of the stream, once.
@@ -74,7 +85,7 @@ func (s *stream) descend() {
 			p := prefix{last: f.First - 1}
 			p.agent, _ = messages.ParseAgentID(owner)
 			s.lineage.prefixes = append(s.lineage.prefixes, p)
-			s.lineage.redacted(f.Events[0])
+			s.lineage.imported(f.Events[0])
 		}
 		owner = cmp.Or(named(f), owner)
 	}
@@ -118,11 +129,12 @@ func changes(ev messages.Event) messages.ForkChanges {
 	return messages.ForkChanges{}
 }
 
-// redacted marks all prefixes so far as redacted if they were when they were imported.
-func (l *lineage) redacted(ev messages.Event) {
-	if ev, ok := ev.(messages.AgentImported); ok && len(ev.Redacted) > 0 {
+// imported marks all prefixes so far as imported if the event says that.
+func (l *lineage) imported(ev messages.Event) {
+	if ev, ok := ev.(messages.AgentImported); ok {
 		for i := range l.prefixes {
-			l.prefixes[i].redacted = true
+			p := &l.prefixes[i]
+			p.imported, p.redacted = true, p.redacted || len(ev.Redacted) > 0
 		}
 	}
 }

@@ -17,6 +17,7 @@ const (
 	unmade     = "failed model calls after which no fallback was asked, whose request may have been one that no model can be sent"
 	redactions = "hashes of texts that were redacted"
 	noops      = "commands that changed nothing"
+	foreigns   = "imported steps of agents whose kind is not defined here"
 	pasts      = "tombstones whose past is removed"
 	left       = "calls that an owner has left to the next one, as it was leaving"
 )

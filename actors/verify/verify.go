@@ -108,9 +108,11 @@ func Stream(agent messages.AgentID, current Current, frames iter.Seq2[*messages.
 type stream struct {
 	// agent and current are those of the frame that is decided: the events of a prefix are another
 	// agent's.
-	agent     messages.AgentID
-	current   Current
-	lineage   lineage
+	agent   messages.AgentID
+	current Current
+	lineage lineage
+	// foreign reports that the frame has no definition here, and is taken from the record.
+	foreign   bool
 	frames    iter.Seq2[*messages.Frame, error]
 	known     *definitions
 	unchecked []Unchecked

@@ -89,8 +89,8 @@ func TestVerifyImports(t *testing.T) { // A82, A83
 	sid := actorstest.Agent("strict", "sid")
 	strict := begin(sid, whole, messages.ForkChanges{Model: "other/m"})
 	first := begin(ada, fork, messages.ForkChanges{Tools: []string{"pay"}}) // at the address of its first events
-	second := begin(actorstest.Agent("test", "bob"), exported(first), messages.ForkChanges{})
-	begin(actorstest.Agent("strict", "eve"), exported(second), messages.ForkChanges{})
+	again := begin(actorstest.Agent("test", "bob"), exported(first), messages.ForkChanges{})
+	begin(actorstest.Agent("strict", "eve"), exported(again), messages.ForkChanges{})
 
 	alone := forking("Be brief.") // the kind of the exported agent is not defined here
 	alone.Definitions = alone.Definitions[1:]
@@ -130,10 +130,43 @@ func TestVerifyImports(t *testing.T) { // A82, A83
 	}
 }
 
-// What an agent leaves where it was exported, inside of a turn, is decided again.
-func TestVerifyImportInsideATurn(t *testing.T) { // A82, A83
+// An imported fork of a whole agent may have the address of that one. Its changes may be those of a kind
+// that is not defined here.
+func TestVerifyImportsOfForks(t *testing.T) { // A82, A83
 	far := actorstest.New(t, nil)
 	node := far.Start(forking("Be brief."))
+	node.Must(ada, say("u1", "hi"))
+	far.Until(ada, "turn.completed")
+	node.Must(ada, messages.Fork{ID: "f1", Fork: zoe.Full(), Set: messages.ForkChanges{Tools: []string{"look"}}})
+	far.Until(ada, "fork.settled")
+	node.Must(zoe, say("u2", "hello"))
+	far.Until(zoe, "turn.completed")
+	fork := joined(t, far.Store(), zoe)
+	node.Stop()
+
+	alone := forking("Be brief.")
+	alone.Definitions = alone.Definitions[1:]
+	alone.Definitions[0].Tools = alone.Definitions[0].Tools[1:]
+	for _, c := range []struct {
+		as  messages.AgentID
+		cfg actors.Config
+	}{{ada, forking("Be brief.")}, {actorstest.Agent("strict", "sid"), alone}} {
+		s := actorstest.New(t, nil)
+		node := s.Start(c.cfg)
+		begin := importOf(t, s, c.as, fork)
+		begin.Set.Tools = []string{"pay"}
+		node.Must(c.as, begin)
+		equalAgain(t, s, c.as, c.cfg)
+		node.Stop()
+	}
+}
+
+// What an agent leaves where it was exported, inside of a turn, is decided again.
+func TestVerifyImportInsideATurn(t *testing.T) { // A82, A83
+	cfg := forking("Be brief.")
+	cfg.Definitions[0].TurnLimits.MaxDuration = time.Hour.Milliseconds()
+	far := actorstest.New(t, nil)
+	node := far.Start(cfg)
 	for i, at := range []time.Duration{time.Hour, 2 * time.Hour} {
 		in := say([]string{"w1", "w2"}[i], "later")
 		due := time.Now().Add(at)
@@ -145,11 +178,12 @@ func TestVerifyImportInsideATurn(t *testing.T) { // A82, A83
 	frames := far.Frames(ada)
 	node.Stop()
 
-	cfg := forking("Be brief.")
 	for i, f := range frames { // up to each frame
+		newest := *f
+		newest.Time = f.Time.Add(time.Minute) // for which the timers have run
 		s := actorstest.New(t, nil)
 		node := s.Start(cfg)
-		node.Must(zoe, importOf(t, s, zoe, frames[:i+1]))
+		node.Must(zoe, importOf(t, s, zoe, append(frames[:i:i], &newest)))
 		if s.Events(zoe)[0].(messages.AgentImported).Turn != "" {
 			node.Must(zoe, messages.Resume{ID: "r1"})
 		}

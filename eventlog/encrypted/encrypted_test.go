@@ -503,15 +503,16 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// contested is a bucket in which another node is faster: it does beside each Put of a key,
-// before that is stored, what is left to do.
+// contested is a bucket in which another node is faster: it does beside each Put of a key, or of
+// what the store's wrapping keys are, before that is stored, what is left to do.
 type contested struct {
 	encrypted.Bucket
+	checks bool
 	beside []func(name string)
 }
 
 func (b *contested) Put(ctx context.Context, name string, value []byte, revision uint64) error {
-	if strings.Contains(name, ".") && len(b.beside) > 0 {
+	if strings.Contains(name, ".") != b.checks && len(b.beside) > 0 {
 		b.beside[0](name)
 		b.beside = b.beside[1:]
 	}
@@ -555,6 +556,24 @@ func TestRotateBesideOthers(t *testing.T) { // A108
 		if n, err := k.Rotate(ctx); n != c.wrapped || !errors.Is(err, c.err) || len(shared.beside) != 0 {
 			t.Errorf("%s: got %d, error %v, %d writes of others left, want %d and error %v", what, n, err, len(shared.beside), c.wrapped, c.err)
 		}
+	}
+}
+
+// Two nodes that rotate at the same time both come to their end.
+func TestRotateTwice(t *testing.T) { // A108
+	inner, bucket := memlog.New(), &encrypted.Memory{}
+	if _, err := encrypted.New(inner.Store(), inner, keys(t, bucket, key(1))).Append(ctx, entry(t, ada, eventlog.Position{})); err != nil {
+		t.Fatal(err)
+	}
+	shared := &contested{Bucket: bucket, checks: true}
+	k := keys(t, shared, key(2), key(1))
+	shared.beside = append(shared.beside, func(string) {
+		if _, err := keys(t, bucket, key(2), key(1)).Rotate(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if n, err := k.Rotate(ctx); n != 1 || err != nil || len(shared.beside) != 0 {
+		t.Errorf("got %d, error %v, %d writes of others left", n, err, len(shared.beside))
 	}
 }
 

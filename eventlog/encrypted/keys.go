@@ -329,15 +329,25 @@ func (k *Keys) Rotate(ctx context.Context) (wrapped int, err error) {
 			wrapped++
 		}
 	}
-	_, revision, err := readChecks(ctx, k.bucket)
-	if err != nil {
-		return wrapped, err
-	}
+	return wrapped, k.becomeOnly(ctx)
+}
+
+// becomeOnly records that the newest wrapping key is the store's only one.
+func (k *Keys) becomeOnly(ctx context.Context) error {
 	value, err := json.Marshal([]Mark{k.check()})
 	if err != nil {
-		return wrapped, err
+		return err
 	}
-	return wrapped, k.bucket.Put(ctx, checks, value, revision)
+	for range 3 { // another node may do the same at the same time
+		_, revision, err := readChecks(ctx, k.bucket)
+		if err != nil {
+			return err
+		}
+		if err := k.bucket.Put(ctx, checks, value, revision); !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("record the store's wrapping key: %w", ErrChanged)
 }
 
 // rotate wraps one key by the newest wrapping key, and reports whether it was not already.

@@ -31,86 +31,115 @@ const shownInputs = 10
 
 // status prints an agent's status for a person.
 func (a *app) status(s projections.AgentStatus) {
-	var rows [][2]string
-	row := func(name, format string, args ...any) {
-		rows = append(rows, [2]string{name, projections.Printable(fmt.Sprintf(format, args...), 400)})
-	}
-	agent := s.Agent.Agent.String()
-	row("agent", "%s", agent)
-	row("phase", "%s", s.Phase)
-	if s.Turn != "" {
-		row("turn", "%s", s.Turn)
-	}
-	if t := s.Failed; t != nil {
-		row("last turn", "%s failed (%s) at %s%s", t.Turn, t.Reason, a.time(t.At), because(t.Message))
-		if s.Turn == "" && s.Deleted == nil {
-			row("", "%s resume %s%s continues it", a.started, agent, limit{scope: messages.ScopeTurn}.raise(t.Reason))
-		}
-	}
-	if end := s.Deleted; end != nil {
-		row("deleted", "%s", a.endText(end))
-	}
-	row("events", "%d, the newest at %s", s.Events, a.time(s.Updated))
-	row("owner", "%s, epoch %d", s.Owner, s.Epoch)
-	row("queue", "%d", len(s.Queue))
-	some := func(name, which string, ids []string) {
-		for _, id := range ids[:min(len(ids), shownInputs)] {
-			row(name, "%s", id)
-		}
-		if more := len(ids) - shownInputs; more > 0 {
-			row(name, "and %d more: `%s show %s -o json` gives the ids of all that are %s", more, a.started, agent, which)
-		}
-	}
-	some("", "queued", s.Queue)
-	some("steered", "steered", s.Steered)
-	if s.Timers > 0 {
-		row("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, a.time(s.Next), a.started, agent)
-	}
-	if s.Parent != nil {
-		row("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
-	}
-	if s.Fork != nil {
-		dry := ""
-		if !s.Fork.Tools {
-			dry = fmt.Sprintf("; its tools are dry: %s use-tools %s", a.started, agent)
-		}
-		from := "fork of"
-		if s.Fork.Imported {
-			from = "imported"
-		}
-		row(from, "%s at event %d%s", s.Fork.Parent, s.Fork.At, dry)
-		if with := changesText(s.Fork.Set); with != "" {
-			row("", "with %s", with)
-		}
-	}
-	if s.Forks > 0 {
-		row("forks", "%d: see `%s forks %s`", s.Forks, a.started, agent)
-	}
+	r := &statusRows{app: a, agent: s.Agent.Agent.String()}
+	r.life(s)
+	r.queue(s)
+	r.origin(s)
 	for _, c := range s.Children {
-		row("asks", "%s, call %s: %s", c.Agent, c.Call, c.Status)
+		r.add("asks", "%s, call %s: %s", c.Agent, c.Call, c.Status)
 	}
 	if s.Budget != nil {
 		if s.Budget.Turn != nil {
-			row("this turn", "%s", accountText(*s.Budget.Turn))
+			r.add("this turn", "%s", accountText(*s.Budget.Turn))
 		}
-		row("all turns", "%s", accountText(s.Budget.Agent))
+		r.add("all turns", "%s", accountText(s.Budget.Agent))
 	}
-	for _, w := range s.Waiting {
-		row("waits for", "%s", waitText(w))
-		if !w.ExpiresAt.IsZero() {
-			row("", "denied without a decision at %s", a.time(w.ExpiresAt))
+	r.waits(s)
+	a.fields(r.rows)
+}
+
+// statusRows are the rows of an agent's status.
+type statusRows struct {
+	*app
+	agent string
+	rows  [][2]string
+}
+
+// add adds a row. Without a name it continues the one before.
+func (r *statusRows) add(name, format string, args ...any) {
+	r.rows = append(r.rows, [2]string{name, projections.Printable(fmt.Sprintf(format, args...), 400)})
+}
+
+// life adds what the agent does, how its last turn ended, and who owns it.
+func (r *statusRows) life(s projections.AgentStatus) {
+	r.add("agent", "%s", r.agent)
+	r.add("phase", "%s", s.Phase)
+	if s.Turn != "" {
+		r.add("turn", "%s", s.Turn)
+	}
+	if t := s.Failed; t != nil {
+		r.add("last turn", "%s failed (%s) at %s%s", t.Turn, t.Reason, r.time(t.At), because(t.Message))
+		if s.Turn == "" && s.Deleted == nil {
+			r.add("", "%s resume %s%s continues it", r.started, r.agent, limit{scope: messages.ScopeTurn}.raise(t.Reason))
 		}
-		row("", "%s", a.settle(agent, s, w))
+	}
+	if end := s.Deleted; end != nil {
+		r.add("deleted", "%s", r.endText(end))
+	}
+	r.add("events", "%d, the newest at %s", s.Events, r.time(s.Updated))
+	r.add("owner", "%s, epoch %d", s.Owner, s.Epoch)
+}
+
+// queue adds the inputs that wait, and those that are scheduled.
+func (r *statusRows) queue(s projections.AgentStatus) {
+	r.add("queue", "%d", len(s.Queue))
+	r.some("", "queued", s.Queue)
+	r.some("steered", "steered", s.Steered)
+	if s.Timers > 0 {
+		r.add("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, r.time(s.Next), r.started, r.agent)
+	}
+}
+
+// some adds the first of so many ids.
+func (r *statusRows) some(name, which string, ids []string) {
+	for _, id := range ids[:min(len(ids), shownInputs)] {
+		r.add(name, "%s", id)
+	}
+	if more := len(ids) - shownInputs; more > 0 {
+		r.add(name, "and %d more: `%s show %s -o json` gives the ids of all that are %s", more, r.started, r.agent, which)
+	}
+}
+
+// origin adds the agent's parent, and the agents that begin with the same events.
+func (r *statusRows) origin(s projections.AgentStatus) {
+	if s.Parent != nil {
+		r.add("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
+	}
+	if o := s.Fork; o != nil {
+		from, dry := "fork of", ""
+		if o.Imported {
+			from = "imported"
+		}
+		if !o.Tools {
+			dry = fmt.Sprintf("; its tools are dry: %s use-tools %s", r.started, r.agent)
+		}
+		r.add(from, "%s at event %d%s", o.Parent, o.At, dry)
+		if with := changesText(o.Set); with != "" {
+			r.add("", "with %s", with)
+		}
+	}
+	if s.Forks > 0 {
+		r.add("forks", "%d: see `%s forks %s`", s.Forks, r.started, r.agent)
+	}
+}
+
+// waits adds what the agent waits for, and what to do about it.
+func (r *statusRows) waits(s projections.AgentStatus) {
+	for _, w := range s.Waiting {
+		r.add("waits for", "%s", waitText(w))
+		if !w.ExpiresAt.IsZero() {
+			r.add("", "denied without a decision at %s", r.time(w.ExpiresAt))
+		}
+		r.add("", "%s", r.settle(r.agent, s, w))
 	}
 	if s.WaitingMore {
-		row("waits for", "%s", a.moreWaits())
+		r.add("waits for", "%s", r.moreWaits())
 	}
 	if besides(s) {
-		reason, what, do := a.besidesText(agent, s, limit{})
-		row("waits for", "%s%s", reason, because(what))
-		row("", "%s", do)
+		reason, what, do := r.besidesText(r.agent, s, limit{})
+		r.add("waits for", "%s%s", reason, because(what))
+		r.add("", "%s", do)
 	}
-	a.fields(rows)
 }
 
 // accountText is what was used of a budget: "3 of 20 steps, 151 tokens".

@@ -33,7 +33,7 @@ func importOf(t *testing.T, s *actorstest.Stage, as messages.AgentID, frames []*
 	return messages.Import{ID: "i-" + as.Key, Source: "far/test/ada", Frames: stored, Last: p.Last, Digest: p.Digest, File: "f"}
 }
 
-// An imported agent goes on behind the events of another installation, calls its tools, and keeps that
+// An imported agent continues behind the events of another installation and calls its tools. So it does
 // when it is activated again, with snapshots and without.
 func TestImport(t *testing.T) { // A83
 	for _, every := range []int{1, -1} {

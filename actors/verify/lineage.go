@@ -129,7 +129,7 @@ func changes(ev messages.Event) messages.ForkChanges {
 	return messages.ForkChanges{}
 }
 
-// imported marks all prefixes so far as imported if the event says that.
+// imported marks all prefixes so far as imported if the event is an import.
 func (l *lineage) imported(ev messages.Event) {
 	if ev, ok := ev.(messages.AgentImported); ok {
 		for i := range l.prefixes {

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// An agent that was exported goes on in another installation with an equal history, also in one that is
+// An agent that was exported continues in another installation with an equal history, also in one that is
 // encrypted; nothing is stored of a file that is not whole.
 func TestImport(t *testing.T) { // A83
 	far := newWorld(t)

@@ -69,7 +69,7 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		return err
 	}
 	defer closes()
-	if f.cascade {
+	if f.cascade && !f.children {
 		if err := a.deleteForks(ctx, cl, agent, f, asks); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 			return nil
 		}
 		if !a.sure(agent) {
-			return fail("nothing was removed", "%s stays", agent)
+			return fail("nothing more was removed", "%s stays", agent)
 		}
 	}
 	return a.deleteNow(ctx, cl, agent, messages.Delete{ID: f.id, Reason: f.reason})
@@ -99,12 +99,15 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 // deleteTree deletes the agent with those that its calls brought to life.
 func (a *app) deleteTree(ctx context.Context, cl *client.Client, agent string, f deletion, asks bool) error {
 	tree := &felling{app: a, client: cl, command: messages.Delete{ID: f.id, Reason: f.reason}}
+	if err := tree.forks(ctx, agent, f, asks); err != nil {
+		return err
+	}
 	if f.dryRun || asks {
 		if err := tree.show(ctx, agent); err != nil || f.dryRun {
 			return err
 		}
 		if !a.sure(agent + " and all of these") {
-			return fail("nothing was removed", "%s stays", agent)
+			return fail("nothing more was removed", "%s stays", agent)
 		}
 	}
 	return tree.fell(ctx, agent, 0)

@@ -192,13 +192,13 @@ func (m *model) fetch(w wanted) tea.Cmd {
 // mostKnown is how many answers are kept.
 const mostKnown = 64
 
-// show shows an answer, if it is still wanted. What an event changed does not change, and a
-// failure may have passed when it is asked for again.
+// show shows an answer, if it is still wanted. Why an event happened grows with
+// later events, and a failure may have passed: these are asked for again.
 func (m *model) show(d detailMsg) {
 	if !m.waits || m.detail.of != d.of {
 		return
 	}
-	if m.detail, m.waits = d, false; d.failed {
+	if m.detail, m.waits = d, false; d.failed || d.of.tab == tabWhy {
 		return
 	}
 	if len(m.known) >= mostKnown {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -39,12 +40,15 @@ func telemetryOf(flag string, file config.TelemetryConfig) (cluster.Telemetry, e
 		t.OTLP = from.address
 		break
 	}
+	if t.OTLP == "" {
+		return t, nil
+	}
 	var err error
 	if t.Headers, err = otlpHeaders(); err != nil {
 		return t, err
 	}
 	for name, value := range file.Headers {
-		t.Headers[name] = value.Reveal()
+		t.Headers[http.CanonicalHeaderKey(name)] = value.Reveal()
 	}
 	return t, nil
 }
@@ -68,7 +72,7 @@ func otlpHeaders() (map[string]string, error) {
 		if name = strings.TrimSpace(name); !found || name == "" || err != nil {
 			return nil, usage("$%s: write name=value, with commas between several, and %% as %%25", otlpHeadersVariable)
 		}
-		headers[name] = value
+		headers[http.CanonicalHeaderKey(name)] = value
 	}
 	return headers, nil
 }

@@ -211,7 +211,7 @@ var positives = []string{"at", "keep", "max-steps", "max-tokens", "max-cost", "m
 // is not set must not take a binding, an id, a key or a filter away, nor choose another
 // store.
 var worded = []string{
-	"args-hash", "auth", "candidate", "config", "context", "creds", "data", "deadline", "from-file", "http-host", "id", "index-dir", "input", "key-file", "model", "name", "nats", "outcome", "person", "phase", "reply", "root", "salvage", "timer", "tool", "turn",
+	"agent", "args-hash", "as", "auth", "candidate", "config", "context", "creds", "data", "deadline", "from-file", "http-host", "id", "index-dir", "input", "key-file", "model", "name", "nats", "outcome", "person", "phase", "reply", "root", "salvage", "timer", "tool", "turn",
 }
 
 // listed is what shows the things that a word of a command's use names.

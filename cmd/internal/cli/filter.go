@@ -115,7 +115,7 @@ func limitFlag(cmd *cobra.Command, q *messages.Query) {
 // one.
 func ofAll(cmd *cobra.Command, args []string, all, agent []string) error {
 	names, wrong := agent, "name the agent"
-	if len(args) == 1 {
+	if len(args) > 0 {
 		names, wrong = all, "leave it out: an agent is named"
 	}
 	for _, name := range names {

@@ -18,7 +18,7 @@ import (
 // output may be longer than a terminal.
 var (
 	lists = []string{"approvals", "effects", "find", "forks", "ls", "nodes", "partitions", "show", "timers", "tree", "turns", "usage"}
-	texts = []string{"events", "history", "request", "state", "traces", "turn", "why"}
+	texts = []string{"diff", "events", "history", "request", "state", "traces", "turn", "why"}
 )
 
 // paged has cmd show long output by a pager, as git does.

@@ -91,7 +91,8 @@ func (t *causedTurn) join(in *causedInput) {
 // since the one before, and each attempt of a step includes the same.
 func (t *causedTurn) begin(l Cause, e *event) {
 	m := &causedModel{begun: l, id: e.Call, step: messages.StepOf(e.Event), saw: t.results}
-	if last := lastOf(t.models, func(m **causedModel) bool { return !e.Is(messages.Summarizes) }); last != nil && (*last).step == m.step && len(m.saw) == 0 {
+	same := func(o **causedModel) bool { return m.step != 0 && (*o).step == m.step } // a summary has no step
+	if last := lastOf(t.models, same); last != nil && len(m.saw) == 0 {
 		m.saw = (*last).saw
 	}
 	if t.models = append(t.models, m); !e.Is(messages.Summarizes) {

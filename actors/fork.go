@@ -23,7 +23,8 @@ import (
 
 // fork has a fork of the agent requested, unless an agent of that name exists.
 func (a *agent) fork(d *Deliver, c messages.Fork, sender *actor.PID) {
-	if _, again := a.state.Processed(c.ID); !again {
+	_, again := a.state.Processed(c.ID)
+	if id, _ := messages.ParseAgentID(c.Fork); !again && id.Tenant == a.id.Tenant { // an agent of another tenant is refused unseen
 		if err := a.rt.free(a.ctx, c.Fork, a.state.Forks.Set().Override(c.Set)); err != nil {
 			a.refuse(d, sender, err)
 			return

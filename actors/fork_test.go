@@ -300,6 +300,9 @@ func TestForkRefused(t *testing.T) { // A81
 	node.Must(gone, say("u1", "one"))
 	s.Until(gone, "turn.completed")
 	node.Must(gone, messages.Delete{ID: "d1"})
+	elsewhere := messages.AgentID{Tenant: "other", Kind: "test", Key: "x"}
+	node.Must(elsewhere, say("u1", "one"))
+	s.Until(elsewhere, "turn.completed")
 	s.Rest()
 	before := s.Types(ada)
 	for name, tc := range map[string]struct {
@@ -311,6 +314,7 @@ func TestForkRefused(t *testing.T) { // A81
 		"the agent itself":      {messages.Fork{Fork: ada.Full()}, messages.Conflict},
 		"behind the end":        {messages.Fork{Fork: zoe.Full(), At: 99}, messages.NotFound},
 		"a kind that is no one": {messages.Fork{Fork: "default/none/x"}, messages.UnknownKind},
+		"of another tenant":     {messages.Fork{Fork: elsewhere.Full()}, messages.BadInput},
 		"no address":            {messages.Fork{Fork: "x"}, messages.BadAddress},
 	} {
 		tc.c.ID = name

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -199,9 +198,7 @@ func walk(path string, a, b any, give func(Field)) {
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
-			keys := slices.AppendSeq(slices.Collect(maps.Keys(x)), maps.Keys(y))
-			slices.Sort(keys)
-			for _, k := range slices.Compact(keys) {
+			for _, k := range union(x, y) {
 				walk(below(path, k), at(x, k), at(y, k), give)
 			}
 			return

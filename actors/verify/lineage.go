@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -52,11 +53,11 @@ func (s *stream) belong(f *messages.Frame) error {
 	if len(s.lineage.prefixes) > 0 {
 		s.agent = s.lineage.owner(f)
 	}
-	set := s.state.Forks.Set()
+	forks := s.state.Forks
 	if begins {
-		set = changes(f.Events[0])
+		forks.Apply(f.First, f.Events[0])
 	}
-	err := s.define(set)
+	err := s.define(forks.Set())
 	if s.foreign = s.lineage.foreign(f, err); s.foreign {
 		return nil
 	}
@@ -94,8 +95,7 @@ func (s *stream) descend() {
 // beginsBehind reports whether the frame is the first behind the events of another agent. In an export
 // that of an imported agent names no blob with them.
 func beginsBehind(f *messages.Frame) bool {
-	ev := first(f.Events)
-	return ev != nil && f.First > 1 && messages.Is(ev.EventType(), messages.BeginsFork)
+	return f.First > 1 && eventlog.Forks(f)
 }
 
 // creates reports whether the agent begins with the frame.
@@ -115,18 +115,6 @@ func named(f *messages.Frame) string {
 		return ev.Agent
 	}
 	return ""
-}
-
-// changes returns what an agent that begins behind the events of another one has in place of its
-// kind's definition.
-func changes(ev messages.Event) messages.ForkChanges {
-	switch ev := ev.(type) {
-	case messages.AgentForked:
-		return ev.Set
-	case messages.AgentImported:
-		return ev.Set
-	}
-	return messages.ForkChanges{}
 }
 
 // imported marks all prefixes so far as imported if the event is an import.

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"strings"
@@ -36,7 +35,10 @@ func TraceOf(header Header) TraceContext {
 
 // headerOf returns a header by its name in lower case, or as carriers for HTTP write that.
 func headerOf(header Header, name string) string {
-	return cmp.Or(header(name), header(strings.ToUpper(name[:1])+name[1:]))
+	if value := header(name); value != "" {
+		return value
+	}
+	return header(strings.ToUpper(name[:1]) + name[1:])
 }
 
 // TraceIn returns the trace context of the span that is in ctx. Empty: there is none.

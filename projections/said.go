@@ -35,7 +35,8 @@ type Found struct {
 	// ID is the id or key that was found. Empty: words were.
 	ID string `json:"id,omitempty"`
 	// Snippet is the text around the words that were found, or the beginning of what the id
-	// belongs to. Empty: the agent is encrypted, or the text is kept as a blob.
+	// belongs to. Empty: an input or
+	// text of an encrypted agent, or one kept as a blob. A call shows its tool and arguments.
 	Snippet string `json:"snippet,omitempty"`
 }
 

@@ -234,10 +234,7 @@ func (c *toolRow) about(e *event) bool {
 func (c *toolRow) apply(r *Row, e *event) (own, ended bool) {
 	own = e.Is(messages.OfTool)
 	if c.ToolCall.apply(e); e.Is(messages.EndsTurn) {
-		c.leave(CallSkipped)
-		if c.Started != 0 {
-			c.leave(CallUnknown)
-		}
+		c.giveUp(e)
 		own, ended = true, true
 	}
 	r.Title, r.Status = beginning(c.Tool+"("+c.Arguments+")", MaxPreview), string(c.Outcome)

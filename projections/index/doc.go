@@ -18,7 +18,8 @@
 //     beside it, once the batch with the deletion is committed.
 //   - A frame that can never be read is counted and reported, and the rest is read.
 //     A frame that cannot be read now stops its shard ([ErrLater]).
-//   - Words of an encrypted frame are never stored. At most projections.MaxSaid bytes of an event's
+//   - No text of an encrypted frame is searched for words, or stored for that; what effects lists of
+//     its calls is. At most projections.MaxSaid bytes of an event's
 //     text are, and none that is kept as a blob.
 //   - Rows come in an order that does not change while pages are read, and that is
 //     the same on every node.

@@ -50,8 +50,6 @@ func (w *writer) said() {
 	slices.SortFunc(w.items, func(a, b item) int { return cmp.Compare(a.id, b.id) })
 	for _, it := range w.items {
 		w.do(`INSERT INTO items (id, tenant, at, what, turn, input, text) VALUES (?, ?, ?, ?, ?, ?, ?)`, it.id, it.tenant, it.at, string(it.what), string(it.turn), it.input, it.text)
-	}
-	for _, it := range w.items {
 		if it.text != "" {
 			w.do(`INSERT INTO words (rowid, text) VALUES (?, ?)`, it.id, it.text)
 		}

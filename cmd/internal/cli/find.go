@@ -28,7 +28,7 @@ each event the first %d KiB are searched; what is kept as a blob is not.
 KEY is the id of a call or of an input, or the idempotency key of a call, or the first %d
 characters of one or more. It is written as the log has it.
 
-Words of encrypted agents are not searched, because the index would hold them in clear text:
+Words of encrypted agents are not searched:
 they are found by ids and keys alone.`, projections.MaxSaid>>10, index.MinPrefix),
 		Example: `  reprise find refund order 7
   reprise find '"order 7" refund' --kind support --since 7d

@@ -128,7 +128,7 @@ func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 
 // lostCall handles a call whose process was lost while it ran, as its OnUnknown requires.
 func (d *decision) lostCall(c *projections.CallState) {
-	if d.s.Forks.Dry() { // it has not run
+	if d.s.Forks.Dry() || c.Dry { // it has not run
 		d.runAgain(c, "restart")
 		return
 	}

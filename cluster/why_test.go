@@ -55,7 +55,7 @@ func (k *cashier) agents() change {
 	return func(c *cluster.Config) {
 		c.Providers = providers.Set{"test": scripted.Func(k.answer)}
 		c.Agents = []actors.Definition{
-			{Kind: "shop", Model: "test/m", Tools: []tool.Tool{pay, actors.AsTool("helper", "does it")}},
+			{Kind: "shop", Model: "test/m", Parallel: 1, Tools: []tool.Tool{pay, actors.AsTool("helper", "does it")}}, // one after the other
 			{Kind: "helper", Model: "test/m", Tools: []tool.Tool{pay}},
 		}
 	}

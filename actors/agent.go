@@ -209,7 +209,11 @@ func (a *agent) activate(m *Activate, sender *actor.PID) {
 // env returns what a decision depends on. Between two turns the definition is the newest; a turn
 // keeps the one that it began with.
 func (a *agent) env() turn.Env {
-	a.next = a.defined()
+	next, err := a.defined()
+	if err != nil {
+		a.warn("a fork keeps its definition, although that of its kind has changed", "error", err)
+	}
+	a.next = next
 	if a.state.Turn == nil {
 		a.def = a.next
 	}

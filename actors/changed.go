@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,27 +11,36 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// changed is the definition of a fork that differs from that of its kind. The zero value is none.
+// changed is the definition of a fork that differs from that of its kind, and of which definition of
+// the kind it was made. The zero value is none.
 type changed struct{ of, def *definition }
 
-// defined returns the definition of turns that begin from here on. That of a fork with changes is
-// prepared again when its kind's has changed; while that fails, the agent begins nothing.
-func (a *agent) defined() *definition {
+// defined returns the definition of turns that begin from here on. If that of a fork cannot be stored
+// now, it returns the one that the fork has, nil if it has none, and the error.
+func (a *agent) defined() (*definition, error) {
 	base := a.kind.now.Load()
-	set := a.state.Forks.Set()
-	switch {
-	case set.IsZero() || base.turn.Unknown():
-		return base
-	case a.changed.of == base:
-		return a.changed.def
+	if a.state.Forks.Set().IsZero() || base.turn.Unknown() {
+		return base, nil
 	}
-	def, err := a.kind.with(a.ctx, set)
-	if err != nil {
-		a.warn("the definition of a fork cannot be made; it begins nothing until it can", "error", err)
-		return undefined.now.Load()
+	err := a.redefine(base)
+	return a.changed.def, err
+}
+
+// redefine makes the definition of a fork with changes of its kind's, unless it was made of that. One
+// that cannot be made on this node is like that of a kind that is not defined here.
+func (a *agent) redefine(base *definition) error {
+	if a.changed.of == base {
+		return nil
 	}
-	a.changed = changed{base, def}
-	return def
+	def, err := a.kind.change(a.ctx, base.Definition, a.state.Forks.Set())
+	if err != nil && messages.AsError(err).Code != messages.Unavailable {
+		a.warn("the definition of a fork cannot be made on this node; it begins nothing here", "error", err)
+		def, err = undefined.now.Load(), nil
+	}
+	if err == nil {
+		a.changed = changed{base, def}
+	}
+	return err
 }
 
 // with returns the kind's definition with the changes of a fork. Its error is a refusal.
@@ -41,28 +49,31 @@ func (k *kind) with(ctx context.Context, set messages.ForkChanges) (*definition,
 	if set.IsZero() || base.turn.Unknown() {
 		return base, nil
 	}
+	if err := base.refuseTools(set.Tools); err != nil {
+		return nil, err
+	}
 	return k.change(ctx, base.Definition, set)
 }
 
 // prepareChanged makes a definition ready to run that has the changes of a fork.
 func prepareChanged(ctx context.Context, cfg Config, d Definition, set messages.ForkChanges) (*definition, error) {
-	d, err := d.with(set)
-	if err == nil {
-		err = d.Validate(cfg.Providers)
-	}
-	if err != nil {
+	d = d.with(set)
+	if err := d.Validate(cfg.Providers); err != nil {
 		return nil, messages.Refuse(messages.BadInput, "the fork cannot be made with these changes: %v", err)
 	}
 	def, err := prepare(ctx, cfg, d)
-	if err != nil {
+	switch {
+	case err != nil && messages.AsError(err).Code == messages.TooLarge:
+		return nil, messages.Refuse(messages.TooLarge, "the fork cannot be made with these changes: %v", err)
+	case err != nil:
 		return nil, messages.Refuse(messages.Unavailable, "the definition of the fork cannot be stored now: %v", err)
 	}
 	return def, nil
 }
 
 // with returns the definition with the changes of a fork. What names a model or a tool that it has no
-// more is left out.
-func (d Definition) with(set messages.ForkChanges) (Definition, error) {
+// more is left out, and so is a tool that its source does not have now.
+func (d Definition) with(set messages.ForkChanges) Definition {
 	if set.Instructions != nil {
 		d.Instructions = *set.Instructions
 	}
@@ -74,23 +85,23 @@ func (d Definition) with(set messages.ForkChanges) (Definition, error) {
 			return !slices.Contains(append(d.models(), d.Compact.Model), m)
 		})
 	}
-	if len(set.Tools) == 0 {
-		return d, nil
+	if len(set.Tools) > 0 {
+		d.Tools = slices.DeleteFunc(slices.Clone(d.Tools), func(t tool.Tool) bool { return !slices.Contains(set.Tools, t.Spec().Name) })
+		d.StopOn = slices.DeleteFunc(slices.Clone(d.StopOn), func(name string) bool { return !slices.Contains(set.Tools, name) })
 	}
-	var tools []tool.Tool
+	return d
+}
+
+// refuseTools refuses changes that name a tool which the definition does not have.
+func (d Definition) refuseTools(wanted []string) error {
 	var names []string
 	for _, t := range d.Tools {
-		name := t.Spec().Name
-		if names = append(names, name); slices.Contains(set.Tools, name) {
-			tools = append(tools, t)
-		}
+		names = append(names, t.Spec().Name)
 	}
-	for _, name := range set.Tools {
+	for _, name := range wanted {
 		if !slices.Contains(names, name) {
-			return d, fmt.Errorf("kind %s has no tool %q: it has %s", d.Kind, name, strings.Join(names, ", "))
+			return messages.Refuse(messages.BadInput, "the fork cannot be made with these changes: kind %s has no tool %q: it has %s", d.Kind, name, strings.Join(names, ", "))
 		}
 	}
-	d.Tools = tools
-	d.StopOn = slices.DeleteFunc(slices.Clone(d.StopOn), func(name string) bool { return !slices.Contains(set.Tools, name) })
-	return d, nil
+	return nil
 }

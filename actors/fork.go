@@ -79,11 +79,10 @@ func (a *agent) beginFork(d *Deliver, c messages.BeginFork, sender *actor.PID) {
 // beginBehind makes an agent without events one that begins behind the events that were loaded, by the
 // command for that.
 func (a *agent) beginBehind(d *Deliver, l *loading, in turn.ForkedFrame, def *definition, sender *actor.PID) {
-	before := a.replayed
+	before, env := a.replayed, a.env()
 	// The place in another log says nothing of this one, and callers there are not this agent's.
 	a.replayed = replayed{state: l.state, tail: eventlog.Position{Seq: before.tail.Seq, Last: l.tail.Last, Time: l.tail.Time}}
 	a.unsaved.events, a.size = int(l.tail.Last), 0
-	env := a.env()
 	env.Definition, env.Next, env.Forked = def.turn, &def.turn, in
 	events, err := a.decide(env, d.Command)
 	if err != nil {
@@ -91,7 +90,7 @@ func (a *agent) beginBehind(d *Deliver, l *loading, in turn.ForkedFrame, def *de
 		a.refuse(d, sender, err)
 		return
 	}
-	a.def, a.changed = def, changed{} // what was prepared while it had its parent's state has its parent's changes
+	a.def, a.changed = def, changed{def: def}
 	a.commit(d.cause(), events, sender)
 }
 

@@ -74,7 +74,10 @@ func (a *agent) load() {
 		return
 	}
 	a.replayed, a.size = l.replayed, 0 // not estimated
-	a.def = a.defined()
+	if a.def, err = a.defined(); err != nil {
+		a.fail(err)
+		return
+	}
 	if a.tail.Epoch > a.epoch {
 		a.log().Warn("an agent was not activated: by its log another node owns it", "newer", a.tail.Epoch)
 		a.fenced(a.tail.Epoch)

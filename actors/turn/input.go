@@ -72,6 +72,8 @@ func (d *decision) refuseInput(in messages.Input) error {
 		size += endSize + len(id)
 	}
 	switch {
+	case def.Unknown():
+		return d.unknown()
 	case d.s.Inputs.Accepted(in.ID) != 0, t != nil && slices.Contains(t.Inputs, in.ID):
 		return messages.Refuse(messages.Conflict, "an input with the id %q has not ended yet, and this one was not applied: if it is the same, wait for its end; another one needs another id", in.ID)
 	case in.Deadline != nil && !d.env.Now.Before(*in.Deadline):

@@ -59,6 +59,13 @@ func nextFrame(tail eventlog.Position, epoch messages.Epoch, cause messages.Caus
 	}
 }
 
+// frameOf returns the frame of what follows from a command.
+func (a *agent) frameOf(d *Deliver, events []messages.Event) *messages.Frame {
+	f := nextFrame(a.tail, a.epoch, d.cause(), events)
+	f.Trace = d.Trace
+	return f
+}
+
 // stallAfter is how long an append may go unanswered before the sender of the command gets
 // the reason.
 const stallAfter = 3 * time.Second

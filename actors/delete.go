@@ -54,7 +54,9 @@ func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
 	}
 	ans := messages.Answer{Turn: projections.AnswerOf(&messages.Frame{Events: events}).Turn}
 	if len(events) > 0 {
-		if a.commit(messages.Cause{Type: c.CommandType(), Endpoint: d.Cause.Endpoint, Reason: c.Reason}, events, nil); a.broken != nil {
+		f := a.frameOf(d, events)
+		f.Cause = messages.Cause{Type: c.CommandType(), Endpoint: d.Cause.Endpoint, Reason: c.Reason}
+		if a.commitFrame(f, nil); a.broken != nil {
 			a.answer(sender, messages.Answer{Err: a.broken})
 			return
 		}
@@ -70,10 +72,10 @@ func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 		return
 	}
-	cause := d.cause()
-	cause.Digest = "" // a delete under a known id is the same one, whatever its reason
-	if a.commit(cause, events, nil); a.broken == nil {
-		a.removed(cause, false)
+	f := a.frameOf(d, events)
+	f.Cause.Digest = "" // a delete under a known id is the same one, whatever its reason
+	if a.commitFrame(f, nil); a.broken == nil {
+		a.removed(f.Cause, false)
 	}
 	if ans.N = a.state.Last; a.broken != nil {
 		ans = messages.Answer{Err: a.broken}

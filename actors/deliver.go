@@ -81,9 +81,7 @@ func (a *agent) execute(d *Deliver, sender *actor.PID) {
 		a.refuse(d, sender, err)
 		return
 	}
-	f := nextFrame(a.tail, a.epoch, d.cause(), events)
-	f.Trace = d.Trace
-	a.commitFrame(f, sender)
+	a.commitFrame(a.frameOf(d, events), sender)
 	if _, ok := d.Command.(messages.CancelChild); ok && a.broken == nil {
 		a.reportAgain(d.Command)
 	}

@@ -91,7 +91,7 @@ func (a *agent) beginBehind(d *Deliver, l *loading, in turn.ForkedFrame, def *de
 		return
 	}
 	a.def, a.changed = def, changed{def: def}
-	a.commit(d.cause(), events, sender)
+	a.commitFrame(a.frameOf(d, events), sender)
 }
 
 // loadPrefix folds the events of a parent up to the one at which it is forked: those behind its

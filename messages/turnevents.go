@@ -16,7 +16,8 @@ type TurnStarted struct {
 	Continues TurnID `json:"continues,omitempty"`
 	Steps     int    `json:"steps,omitempty"`
 	Reason    string `json:"reason,omitempty"`
-	// Trace is the trace context that the turn belongs to. Empty: that of the frame.
+	// Trace is the trace context that the turn belongs to: that of its input, whichever command its
+	// frame is the result of. Empty: its own.
 	Trace TraceContext `json:"trace,omitempty"`
 }
 

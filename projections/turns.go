@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -130,7 +129,7 @@ func (t *Turn) apply(e *event) {
 	switch ev := e.Event.(type) {
 	case messages.TurnStarted:
 		t.Phase, t.Inputs, t.Continues, t.Started, t.StartedAt = Running, slices.Clone(ev.Inputs), ev.Continues, e.n, e.at
-		t.Trace = cmp.Or(ev.Trace, e.trace)
+		t.Trace = ev.Trace
 		t.Steps, t.Limits = ev.Steps, ev.Limits.Override(messages.Limits{MaxSteps: ev.MaxSteps})
 	case messages.TurnPaused:
 		t.phase(Turn{Phase: Paused, Reason: ev.Reason, Message: ev.Message, Waiting: ev.Calls})

@@ -58,12 +58,11 @@ func (a *traced) answer(failed bool) *messages.TurnStarted {
 	return a.give("", turn.ModelAnswered{Call: call, Items: []messages.Item{messages.Text(messages.RoleAssistant, "so")}})
 }
 
-// TestTurnTrace holds that a turn belongs to the trace of its first input, however long that waited,
-// and that a turn that continues another one is below that. The turn's own event has the trace context
-// only where the frame has not.
+// TestTurnTrace holds that a turn belongs to the trace of its first input, however long that waited
+// and whatever ended the turn before, and that a turn that continues another one is below that.
 func TestTurnTrace(t *testing.T) {
 	a := &traced{inputs: newInputs(t)}
-	if ev := a.give(firstTrace, sayAs("u1")); ev == nil || ev.Trace != "" {
+	if ev := a.give(firstTrace, sayAs("u1")); ev == nil || ev.Trace != firstTrace {
 		t.Errorf("the turn of an input that need not wait is %+v", ev)
 	}
 	a.runs(firstTrace)
@@ -84,4 +83,9 @@ func TestTurnTrace(t *testing.T) {
 		t.Errorf("the turn that continues %q is %+v", failed, ev)
 	}
 	a.runs(failed)
+	a.give("", sayAs("u4"))
+	if ev := a.give(firstTrace, messages.Interrupt{ID: "i1"}); ev == nil || ev.Trace != "" {
+		t.Errorf("the turn that begins behind an interrupted one is %+v", ev)
+	}
+	a.runs("")
 }

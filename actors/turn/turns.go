@@ -40,11 +40,7 @@ func (d *decision) start(q projections.Input) {
 	}
 	limits := tighter(def.TurnLimits, d.s.limitsOf(q.ID))
 	limits.MaxSteps = cmp.Or(q.Options.MaxSteps, def.MaxSteps)
-	ev := messages.TurnStarted{Inputs: []string{q.ID}, ToolChoice: choice}
-	if q.Trace != d.env.Trace {
-		ev.Trace = q.Trace
-	}
-	d.begin(ev, limits)
+	d.begin(messages.TurnStarted{Inputs: []string{q.ID}, ToolChoice: choice, Trace: q.Trace}, limits)
 }
 
 // begin records the start of a turn with these limits, and sets its clock.

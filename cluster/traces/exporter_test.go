@@ -141,7 +141,14 @@ func TestExporter(t *testing.T) {
 func TestExporterNotSampled(t *testing.T) {
 	to := newCollector(t)
 	s := newStage(t, to.URL, false)
-	s.turns(logtest.Agent("a"), func(f *messages.Frame) { f.Trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00" })
+	s.turns(logtest.Agent("a"), func(f *messages.Frame) {
+		for i, ev := range f.Events {
+			if started, ok := ev.(messages.TurnStarted); ok {
+				started.Trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+				f.Events[i] = started
+			}
+		}
+	})
 	s.run()
 	if len(to.requests) != 0 || s.exporter.Lost() != 0 {
 		t.Errorf("%d requests were made, %d turns lost", len(to.requests), s.exporter.Lost())

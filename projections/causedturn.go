@@ -88,16 +88,24 @@ func (t *causedTurn) join(in *causedInput) {
 }
 
 // begin folds the beginning of an attempt at a model call. It includes the results of the calls
-// since the one before, and each attempt of a step includes the same.
+// since the one before, and each attempt of a step includes the same. A summary has no step, and
+// is made of older results.
 func (t *causedTurn) begin(l Cause, e *event) {
-	m := &causedModel{begun: l, id: e.Call, step: messages.StepOf(e.Event), saw: t.results}
-	same := func(o **causedModel) bool { return m.step != 0 && (*o).step == m.step } // a summary has no step
-	if last := lastOf(t.models, same); last != nil && len(m.saw) == 0 {
+	m := &causedModel{begun: l, id: e.Call, step: messages.StepOf(e.Event)}
+	if asked, ok := e.Event.(messages.CompactionRequested); ok {
+		if asked.Attempt <= 1 { // those before are of other summaries
+			t.models = slices.DeleteFunc(t.models, func(o *causedModel) bool { return o.step == 0 })
+		}
+		t.models = append(t.models, m)
+		return
+	}
+	if last := lastOf(t.models, func(o **causedModel) bool { return (*o).step == m.step }); last != nil {
 		m.saw = (*last).saw
 	}
-	if t.models = append(t.models, m); !e.Is(messages.Summarizes) {
-		t.results = nil
+	if len(t.results) > 0 {
+		m.saw, t.results = t.results, nil
 	}
+	t.models = append(t.models, m)
 }
 
 // answer folds the outcome of an attempt at a model call.

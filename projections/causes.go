@@ -172,9 +172,6 @@ func (c *Causes) record(e *event) {
 	switch {
 	case t == nil:
 	case e.Is(messages.BeginsModelCall):
-		if asked, ok := e.Event.(messages.CompactionRequested); ok && asked.Attempt <= 1 && t == &c.compacted {
-			c.compacted.models = nil // those before are of other summaries
-		}
 		t.begin(c.line(CauseAnswered, e), e)
 	case e.Is(messages.EndsModelCall):
 		t.answer(c.line(CauseAsked, e), e)

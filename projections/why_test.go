@@ -122,6 +122,27 @@ var whyStories = []struct {
 			effect, messages.ToolCompleted{Turn: "t2", Call: "c1", Output: "paid"}, messages.ModelRequested{Turn: "t2", Step: 2, Attempt: 1, Call: "m14", Model: "a/big", Inputs: []string{"u9"}},
 			effect, messages.ModelCompleted{Turn: "t2", Step: 2, Call: "m14", Items: []messages.Item{messages.Text("assistant", "Done.")}}, refundCall("t2", "c2", "8"), refundStarted("t2", "c2", 1)})...),
 		[]messages.EventNumber{12, 16, 8, 14}},
+	{"summaries before a model call", storyOf(slices.Concat(
+		[]any{inputBy("u1", "bob"), accepted("u1", "Refund order 7")}, oneTurn("t2", "m3", "u1", refundCall("t2", "c1", "7")),
+		[]any{refundStarted("t2", "c1", 1), effect, messages.ToolCompleted{Turn: "t2", Call: "c1", Output: "paid"}},
+		summarized("t2", "s8"), summarized("t2", "s12"),
+		[]any{messages.ModelRequested{Turn: "t2", Step: 2, Attempt: 1, Call: "m16", Model: "a/big"},
+			effect, messages.ModelFailed{Turn: "t2", Step: 2, Attempt: 1, Call: "m16", Kind: "rate_limit", Message: "slow down"}},
+		summarized("t2", "s18"),
+		[]any{messages.ModelRequested{Turn: "t2", Step: 2, Attempt: 2, Call: "m22", Model: "a/big"},
+			effect, messages.ModelCompleted{Turn: "t2", Step: 2, Call: "m22"}, refundCall("t2", "c2", "8")})...),
+		[]messages.EventNumber{24, 15, 14}},
+	{"summaries between turns", storyOf(slices.Concat(
+		[]any{commandBy("compact", "k1", "ann")}, summarized("", "s1"), []any{commandBy("compact", "k2", "ann")}, summarized("", "s5"))...),
+		[]messages.EventNumber{8, 7}},
+}
+
+// summarized are the events of a summary whose first attempt fails.
+func summarized(turn messages.TurnID, call messages.CallID) []any {
+	return []any{messages.CompactionRequested{Turn: turn, Call: call, Attempt: 1, Model: "a/small"},
+		effect, messages.CompactionFailed{Turn: turn, Call: call, Attempt: 1, Kind: "rate_limit", Message: "slow down"},
+		messages.CompactionRequested{Turn: turn, Call: call + "b", Attempt: 2, Model: "a/small"},
+		effect, messages.HistoryCompacted{Turn: turn, Call: call + "b"}}
 }
 
 // The chain of causes and the findings are those of testdata/why.txt.

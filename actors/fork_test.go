@@ -222,6 +222,32 @@ func TestForkIsDry(t *testing.T) { // A81
 	}
 }
 
+// Calls are compared by the arguments that they run with, after hooks: the result that a tool gave for
+// those is that of a call which has them in the fork, whatever the model had asked for.
+func TestForkIsDryBehindHooks(t *testing.T) { // A81
+	f := new(tooled)
+	most := 5
+	hook := actors.Hook{Name: "bounds", BeforeTool: func(_ context.Context, _ actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
+		return actors.Verdict{Do: actors.Rewrite, Arguments: fmt.Appendf(nil, `{"n":%d}`, most)}, nil
+	}}
+	cfg := with(f.config(), func(d *actors.Definition) { d.Hooks = []actors.Hook{hook} })
+	s := actorstest.New(t, nil)
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", `{"n":8}`))
+	at := messages.EventNumber(len(s.Until(ada, "turn.completed")))
+	node.Must(ada, say("u2", `{"n":7}`))
+	s.Until(ada, "turn.completed", 2)
+	forked(t, s, node, zoe, at)
+	node.Must(zoe, say("z1", `{"n":6}`))
+	done := actorstest.Of[messages.TurnCompleted](s.Until(zoe, "turn.completed"))
+	if want := "got paid 5, call 2"; done[0].Output != want {
+		t.Errorf("got %q, want %q", done[0].Output, want)
+	}
+	most = 6
+	node.Must(zoe, say("z2", `{"n":7}`)) // as the parent was asked, but another call now
+	s.Until(zoe, "tool.unknown")
+}
+
 // A fork inside of a turn waits for a person, and its parent's call is not made again.
 func TestForkInsideATurn(t *testing.T) { // A81
 	f := &tooled{gate: scripted.NewGate()}

@@ -36,7 +36,8 @@ func (s *State) evolve(ev messages.Event) {
 		*s = State{Last: s.Last, Life: s.Life}
 		return
 	}
-	if s.Forks.Apply(s.Last, ev); messages.Is(ev.EventType(), messages.BeginsFork) {
+	s.Forks.Apply(s.Last, ev)
+	if o := s.Forks.Origin; o != nil && s.Last == o.At+1 {
 		s.processed = window{} // those were commands of the parent
 	}
 	s.Data.Apply(s.Last, ev)

@@ -121,7 +121,7 @@ func TestDecodedValuesKeepNoBytes(t *testing.T) {
 		}
 	}
 	f := sampleFrame(EncryptedEvent{Type: "agent.activated", Version: 1, Data: []byte("sealed")})
-	f.KeyID, f.encryptedCause = "key", []byte("cause")
+	f.KeyID, f.encryptedOrigin = "key", []byte("cause")
 	b := mustEncode(t, f)
 	got, err := DecodeFrame(testAgent, b)
 	if clear(b); err != nil || !reflect.DeepEqual(got, f) {

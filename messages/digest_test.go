@@ -56,26 +56,28 @@ func TestCommandDigest(t *testing.T) { // A8
 	}
 }
 
-// An encrypted frame does not show the digest, from which a short text could be guessed.
-func TestDigestIsEncrypted(t *testing.T) {
+// An encrypted frame shows neither the digest, from which a short text could be guessed, nor the trace
+// context, in which vendors may have written anything.
+func TestOriginIsEncrypted(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}
 	digest := messages.CommandDigest(messages.Input{Content: messages.TextContent("yes")})
 	f := &messages.Frame{
 		ID: "01JZX4Q0000000000000000000", Epoch: 1, First: 1, Time: time.Unix(1, 0).UTC(),
 		Cause:  messages.Cause{Type: "input", ID: "u1", Endpoint: "in", Digest: digest},
+		Trace:  "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 vendor=ada",
 		Events: []messages.Event{messages.CommandNoop{Command: "clear"}},
 	}
 	b, err := messages.EncryptFrame(a, f, "k1", flipping{})
-	if err != nil || strings.Contains(string(b), digest) {
-		t.Fatalf("encrypted frame: got error %v, or the digest in plain", err)
+	if err != nil || strings.Contains(string(b), digest) || strings.Contains(string(b), "b7ad6b7169203331") {
+		t.Fatalf("encrypted frame: got error %v, or the digest or the trace context in plain", err)
 	}
 	encrypted, err := messages.DecodeFrame(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	decrypted, err := encrypted.Decrypt(a, flipping{})
-	if err != nil || decrypted.Cause != f.Cause {
-		t.Errorf("cause: got %+v, error %v, want %+v", decrypted.Cause, err, f.Cause)
+	if err != nil || decrypted.Cause != f.Cause || decrypted.Trace != f.Trace {
+		t.Errorf("got %+v, error %v, want %+v", decrypted, err, f)
 	}
 }
 

@@ -48,15 +48,21 @@ func (f *Frame) Encrypted() bool {
 	return encrypted
 }
 
-// EncryptFrame returns f as EncodeFrame does, with the data of its events and the texts
-// of its cause encrypted. Ids, numbers, times, the types of the events, the chain and the
+// encryptedOrigin is what is encrypted of a frame beside its events.
+type encryptedOrigin struct {
+	Cause Cause        `json:"c"`
+	Trace TraceContext `json:"w,omitempty"`
+}
+
+// EncryptFrame returns f as EncodeFrame does, with the data of its events, the texts of its cause
+// and its trace context encrypted. Ids, numbers, times, the types of the events, the chain and the
 // checksum stay readable.
 func EncryptFrame(a AgentID, f *Frame, key string, c Cipher) ([]byte, error) {
 	if key == "" {
 		return nil, fmt.Errorf("encrypt frame %s: the key has no id", f.ID)
 	}
 	encrypted := *f
-	encrypted.KeyID, encrypted.encryptedCause = key, nil
+	encrypted.KeyID, encrypted.encryptedOrigin, encrypted.Trace = key, nil, ""
 	encrypted.Cause.By, encrypted.Cause.Account, encrypted.Cause.Reason, encrypted.Cause.Digest = "", "", "", ""
 	encrypted.Events = make([]Event, len(f.Events))
 	for i, ev := range f.Events {
@@ -72,12 +78,12 @@ func EncryptFrame(a AgentID, f *Frame, key string, c Cipher) ([]byte, error) {
 		e.Data = c.Encrypt(data, f.context(a, i, e))
 		encrypted.Events[i] = e
 	}
-	if f.Cause.By != "" || f.Cause.Reason != "" || f.Cause.Digest != "" {
-		data, err := Pack(&f.Cause)
+	if f.Cause.By != "" || f.Cause.Reason != "" || f.Cause.Digest != "" || f.Trace != "" {
+		data, err := Pack(&encryptedOrigin{f.Cause, f.Trace})
 		if err != nil {
 			return nil, fmt.Errorf("encode frame %s: %w", f.ID, err)
 		}
-		encrypted.encryptedCause = c.Encrypt(data, f.context(a, -1, EncryptedEvent{Type: "cause"}))
+		encrypted.encryptedOrigin = c.Encrypt(data, f.context(a, -1, EncryptedEvent{Type: "cause"}))
 	}
 	return EncodeFrame(a, &encrypted)
 }
@@ -86,7 +92,7 @@ func EncryptFrame(a AgentID, f *Frame, key string, c Cipher) ([]byte, error) {
 // cannot be decrypted.
 func (f *Frame) Decrypt(a AgentID, c Cipher) (*Frame, error) {
 	plain := *f
-	plain.encryptedCause, plain.Events = nil, make([]Event, len(f.Events))
+	plain.encryptedOrigin, plain.Events = nil, make([]Event, len(f.Events))
 	for i, ev := range f.Events {
 		e, ok := ev.(EncryptedEvent)
 		if !ok {
@@ -100,16 +106,18 @@ func (f *Frame) Decrypt(a AgentID, c Cipher) (*Frame, error) {
 			return nil, fmt.Errorf("event %d (%s): %w", f.First+EventNumber(i), e.Type, err)
 		}
 	}
-	if f.encryptedCause == nil {
+	if f.encryptedOrigin == nil {
 		return &plain, nil
 	}
-	data, err := c.Decrypt(f.encryptedCause, f.context(a, -1, EncryptedEvent{Type: "cause"}))
+	var origin encryptedOrigin
+	data, err := c.Decrypt(f.encryptedOrigin, f.context(a, -1, EncryptedEvent{Type: "cause"}))
 	if err == nil {
-		err = UnpackKnown(data, &plain.Cause)
+		err = UnpackKnown(data, &origin)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the cause of frame %s: %w", f.ID, err)
 	}
+	plain.Cause, plain.Trace = origin.Cause, origin.Trace
 	return &plain, nil
 }
 

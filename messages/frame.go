@@ -95,7 +95,7 @@ type Frame struct {
 	KeyID  string
 	Events []Event
 
-	encryptedCause []byte // nil: Cause is complete
+	encryptedOrigin []byte // nil: Cause and Trace are complete
 }
 
 // Last returns the number of the frame's last event.

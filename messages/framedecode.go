@@ -97,7 +97,7 @@ func (f *Frame) readEntry(s *codec.Source, key []byte, format *int) (err error) 
 	case "k":
 		err = readText(s, &f.KeyID)
 	case "s":
-		f.encryptedCause, err = s.DecodeBytes()
+		f.encryptedOrigin, err = s.DecodeBytes()
 	case "ev":
 		err = f.readEvents(s)
 	default:

@@ -26,19 +26,19 @@ func init() {
 // storedFrame is a frame as it is stored: a msgpack map with these entries in this order.
 // Entries may be added before the last one, which always has 9 bytes.
 type storedFrame struct {
-	Format         int          `json:"f"`
-	ID             FrameID      `json:"i"`
-	Epoch          Epoch        `json:"e"`
-	First          EventNumber  `json:"n"`
-	Prev           FrameID      `json:"p"`
-	PrevDigest     []byte       `json:"d"`
-	Time           int64        `json:"t"` // ns since 1970
-	Cause          Cause        `json:"c"`
-	Trace          TraceContext `json:"w,omitempty"`
-	KeyID          string       `json:"k,omitempty"` // set if the events are encrypted
-	EncryptedCause []byte       `json:"s,omitempty"` // the whole cause, if it has more than c shows
-	Events         storedEvents `json:"ev"`
-	Sum            storedSum    `json:"sum"` // of the agent's full address and all bytes before this entry
+	Format          int          `json:"f"`
+	ID              FrameID      `json:"i"`
+	Epoch           Epoch        `json:"e"`
+	First           EventNumber  `json:"n"`
+	Prev            FrameID      `json:"p"`
+	PrevDigest      []byte       `json:"d"`
+	Time            int64        `json:"t"` // ns since 1970
+	Cause           Cause        `json:"c"`
+	Trace           TraceContext `json:"w,omitempty"`
+	KeyID           string       `json:"k,omitempty"` // set if the events are encrypted
+	EncryptedOrigin []byte       `json:"s,omitempty"` // the whole cause, if it has more than c shows, and the trace context
+	Events          storedEvents `json:"ev"`
+	Sum             storedSum    `json:"sum"` // of the agent's full address and all bytes before this entry
 }
 
 // storedSum is a CRC-32C, stored in 4 bytes whatever its value is.
@@ -70,7 +70,7 @@ func EncodeFrame(a AgentID, f *Frame) ([]byte, error) {
 	}
 	b, err := Pack(&storedFrame{
 		Format: FrameFormat, ID: f.ID, Epoch: f.Epoch, First: f.First, Prev: f.Prev, PrevDigest: prev,
-		Time: f.Time.UnixNano(), Cause: f.Cause, Trace: f.Trace, KeyID: f.KeyID, EncryptedCause: f.encryptedCause, Events: f.Events,
+		Time: f.Time.UnixNano(), Cause: f.Cause, Trace: f.Trace, KeyID: f.KeyID, EncryptedOrigin: f.encryptedOrigin, Events: f.Events,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode frame %s: %w", f.ID, err)

@@ -531,3 +531,48 @@ func TestForkStoresNothingOfItsPrefix(t *testing.T) {
 		t.Errorf("a fork takes %d bytes at event 100 and %d at event 20,000", few, many)
 	}
 }
+
+// A child is not forked with its parent. A call of it that ran gets what became of it in the parent, or the
+// answer of a fork of the child.
+func TestForkOfAParentWithAChild(t *testing.T) { // A70, A81
+	f := &family{gate: scripted.NewGate()}
+	s := actorstest.New(t, nil)
+	node := s.Start(f.config())
+	node.Must(root, say("u1", "pay it"))
+	<-f.gate.Reached()
+	middle := below(t, s, root)
+	other, answered, later := actorstest.Agent("middle", "other"), actorstest.Agent("root", "answered"), actorstest.Agent("root", "later")
+	fork := func(of, as messages.AgentID) {
+		t.Helper()
+		node.Must(of, messages.Fork{ID: "fork-" + as.Key, Fork: as.Full(), At: messages.EventNumber(len(s.Events(of)))})
+		s.Until(as, "turn.paused")
+		node.Must(as, messages.Resume{ID: "r1"})
+	}
+	decide := func(a messages.AgentID, outcome messages.Outcome, result string) string {
+		t.Helper()
+		node.Must(a, messages.Decide{ID: "d1", Call: "c1", Outcome: outcome, Result: result})
+		return actorstest.Of[messages.TurnCompleted](s.Until(a, "turn.completed"))[0].Output
+	}
+	fork(middle, other)
+	fork(root, answered)
+	answer := decide(other, messages.OutcomeCompleted, "the leaf says no")
+	if got, want := decide(answered, messages.OutcomeCompleted, answer), "root: middle: the leaf says no"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	fork(root, later)
+	f.gate.Release()
+	waiting := actorstest.Of[messages.ChildWaiting](s.Until(root, "child.waiting"))[0].Waiting[0]
+	node.Must(root, messages.Approve{ID: "a1", Call: waiting.Call})
+	s.Until(root, "turn.completed")
+	if got, want := decide(later, messages.OutcomeRetry, ""), "root: middle: leaf: paid"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, a := range []messages.AgentID{other, answered, later} {
+		if count(s.Events(a), "child.spawned") != 0 {
+			t.Errorf("%s has a child: %v", a, s.Types(a))
+		}
+	}
+	if len(f.paid) != 1 {
+		t.Errorf("got the payments %v, want one", f.paid)
+	}
+}

@@ -80,6 +80,11 @@ func (a AgentID) String() string {
 // Full returns the address with its tenant, always three tokens.
 func (a AgentID) Full() string { return a.Tenant + "/" + a.Kind + "/" + a.Key }
 
+func (a AgentID) appendFull(b []byte) []byte {
+	b = append(append(b, a.Tenant...), '/')
+	return append(append(append(b, a.Kind...), '/'), a.Key...)
+}
+
 // MarshalText returns the address as String does.
 func (a AgentID) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5/msgpcode"
-
 	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
@@ -41,7 +39,7 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 }
 
 func (f *Frame) read(s *codec.Source) error {
-	entries, err := s.DecodeMapLen()
+	entries, err := s.Map()
 	if err != nil {
 		return err
 	}
@@ -67,18 +65,20 @@ func (f *Frame) read(s *codec.Source) error {
 func (f *Frame) readEntry(s *codec.Source, key []byte, format *int) (err error) {
 	switch string(key) {
 	case "f":
-		if *format, err = s.DecodeInt(); err == nil {
+		var n int64
+		if n, err = s.Int(); err == nil {
+			*format = int(n)
 			err = checkFormat(*format)
 		}
 	case "i":
 		err = readText(s, &f.ID)
 	case "e":
-		var n uint64
-		n, err = s.DecodeUint64()
+		var n int64
+		n, err = s.Int()
 		f.Epoch = Epoch(n)
 	case "n":
-		var n uint64
-		n, err = s.DecodeUint64()
+		var n int64
+		n, err = s.Int()
 		f.First = EventNumber(n)
 	case "p":
 		err = readText(s, &f.Prev)
@@ -88,7 +88,7 @@ func (f *Frame) readEntry(s *codec.Source, key []byte, format *int) (err error) 
 		f.PrevDigest = digestText(raw)
 	case "t":
 		var n int64
-		n, err = s.DecodeInt64()
+		n, err = s.Int()
 		f.Time = time.Unix(0, n).UTC()
 	case "c":
 		err = s.Value(reflect.ValueOf(&f.Cause).Elem())
@@ -97,17 +97,17 @@ func (f *Frame) readEntry(s *codec.Source, key []byte, format *int) (err error) 
 	case "k":
 		err = readText(s, &f.KeyID)
 	case "s":
-		f.encryptedOrigin, err = s.DecodeBytes()
+		f.encryptedOrigin, err = s.Bytes()
 	case "ev":
 		err = f.readEvents(s)
 	default:
-		err = s.Skip()
+		_, err = s.Raw()
 	}
 	return err
 }
 
 func readText[S ~string](s *codec.Source, to *S) error {
-	text, err := s.Text()
+	text, err := s.String()
 	*to = S(text)
 	return err
 }
@@ -123,7 +123,7 @@ func checkFormat(format int) error {
 }
 
 func (f *Frame) readEvents(s *codec.Source) error {
-	n, err := s.DecodeArrayLen()
+	n, err := s.List()
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (f *Frame) readEvents(s *codec.Source) error {
 
 // readEvent reads type, version and data of an event.
 func readEvent(s *codec.Source) (Event, error) {
-	fields, err := s.DecodeArrayLen()
+	fields, err := s.List()
 	if err != nil {
 		return nil, err
 	}
@@ -151,22 +151,20 @@ func readEvent(s *codec.Source) (Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its type: %w", err)
 	}
-	version, err := s.DecodeInt()
+	version, err := s.Int()
 	if err != nil {
 		return nil, fmt.Errorf("its version: %w", err)
 	}
-	if code, err := s.PeekCode(); err != nil {
-		return nil, err
-	} else if msgpcode.IsBin(code) {
-		data, err := s.DecodeBytes()
-		return EncryptedEvent{Type: string(typ), Version: version, Data: data}, err
+	if s.IsBytes() {
+		data, err := s.Bytes()
+		return EncryptedEvent{Type: string(typ), Version: int(version), Data: data}, err
 	}
-	if e := eventsByType[string(typ)]; e != nil && version == e.version() {
+	if e := eventsByType[string(typ)]; e != nil && int(version) == e.version() {
 		return e.decode(s)
 	}
-	data, err := s.DecodeRaw()
+	data, err := s.Raw()
 	if err != nil {
 		return nil, err
 	}
-	return decodeEvent(string(typ), version, data)
+	return decodeEvent(string(typ), int(version), data)
 }

@@ -56,7 +56,7 @@ const sumSize = 9
 
 func checksum(a AgentID, b []byte) uint32 {
 	var buf [128]byte
-	return crc32.Update(crc32.Checksum(append(buf[:0], a.Full()...), castagnoli), castagnoli, b)
+	return crc32.Update(crc32.Checksum(a.appendFull(buf[:0]), castagnoli), castagnoli, b)
 }
 
 // EncodeFrame returns f as it is stored for agent a. Encrypted events stay encrypted.

@@ -24,9 +24,10 @@ func FromMsgpack(body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the msgpack body is malformed: %w", err)
 	}
 	var whole any
-	err := Decode(body, func(s *Source) (err error) {
-		s.SetMapDecoder(onceEach)
-		whole, err = s.DecodeInterface()
+	err := Decode(body, func(*Source) (err error) {
+		d := msgpack.NewDecoder(bytes.NewReader(body))
+		d.SetMapDecoder(onceEach)
+		whole, err = d.DecodeInterface()
 		return err
 	})
 	v, ok := whole.(map[string]any)

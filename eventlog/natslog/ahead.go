@@ -10,13 +10,15 @@ import (
 )
 
 const (
-	decodersAhead = 2  // goroutines of a scan that decode
-	framesAhead   = 64 // that may have come before they are asked for
+	batchFrames = 32        // that are decoded together
+	batchBytes  = 256 << 10 // that end a batch
+	// batchesAhead is how many may have come before they are asked for: all that a request brings, so
+	// that the server sends what the next one asks for while they are decoded.
+	batchesAhead = manyAtOnce / batchFrames
 )
 
-// decoded is what a message holds, once done is closed.
+// decoded is what a message holds.
 type decoded struct {
-	done   chan struct{}
 	frame  *messages.Frame
 	digest messages.Digest
 	err    error
@@ -33,60 +35,103 @@ func (d *decoded) from(a messages.AgentID, m *stored) {
 	d.digest = messages.DigestOf(m.data)
 }
 
+// decoded returns what was decoded ahead, or decodes, once.
+func (m *stored) decoded(a messages.AgentID) *decoded {
+	if m.early == nil {
+		m.early = &decoded{}
+		m.early.from(a, m)
+	}
+	return m.early
+}
+
+// batch is messages that are decoded together: to hand over each by itself costs as much as to decode it.
+type batch struct {
+	all  []*stored
+	size int
+	err  error         // behind them
+	done chan struct{} // closed when they are decoded
+}
+
+func (b *batch) add(m *stored) {
+	b.all, b.size = append(b.all, m), b.size+len(m.data)
+}
+
+func (b *batch) isFull() bool { return len(b.all) >= batchFrames || b.size >= batchBytes }
+
+func (b *batch) decode(a messages.AgentID) {
+	defer close(b.done)
+	for _, m := range b.all {
+		if m.isFrame() {
+			m.decoded(a)
+		}
+	}
+}
+
 // ahead yields the same messages, which other goroutines fetch and decode
 // meanwhile: decoding takes longer than fetching does. None of them outlives the
 // loop.
 func ahead(ctx context.Context, a messages.AgentID, all iter.Seq2[*stored, error]) iter.Seq2[*stored, error] {
-	type next struct {
-		m   *stored
-		err error
-	}
 	return func(yield func(*stored, error) bool) {
-		ready, work, stop := make(chan next, framesAhead), make(chan *stored, framesAhead), make(chan struct{})
+		ready, stop := make(chan *batch, batchesAhead), make(chan struct{})
 		var crew sync.WaitGroup
 		defer crew.Wait()
 		defer close(stop)
 		crew.Go(func() {
 			defer close(ready)
-			defer close(work)
-			for m, err := range all {
-				if err == nil && m.isFrame() {
-					m.early = &decoded{done: make(chan struct{})}
-					work <- m // not stopped: the decoders take all of it
-				}
+			batches(all, func(b *batch) bool {
+				b.done = make(chan struct{})
+				crew.Go(func() { b.decode(a) })
 				select {
-				case ready <- next{m, err}:
+				case ready <- b:
 				case <-stop:
-					return
 				}
-			}
-		})
-		for range decodersAhead {
-			crew.Go(func() {
-				for m := range work {
-					m.early.from(a, m)
-					close(m.early.done)
-				}
+				return !isClosed(stop)
 			})
-		}
-		for n := range ready {
-			if n.err == nil && ctx.Err() != nil { // what has come already is of no use any more
-				n.err = ctx.Err()
-			}
-			if !yield(n.m, n.err) || n.err != nil {
+		})
+		for b := range ready {
+			if <-b.done; !b.yield(ctx, yield) {
 				return
 			}
 		}
 	}
 }
 
-// decoded waits for what was decoded ahead, or decodes, once.
-func (m *stored) decoded(a messages.AgentID) *decoded {
-	if m.early == nil {
-		m.early = &decoded{done: make(chan struct{})}
-		m.early.from(a, m)
-		close(m.early.done)
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	<-m.early.done
-	return m.early
+}
+
+// batches gives messages in batches, the last of which has the error.
+func batches(all iter.Seq2[*stored, error], give func(*batch) (more bool)) {
+	b := &batch{}
+	for m, err := range all {
+		if err != nil {
+			b.err = err
+			break
+		}
+		if b.add(m); b.isFull() {
+			if !give(b) {
+				return
+			}
+			b = &batch{}
+		}
+	}
+	if len(b.all) > 0 || b.err != nil {
+		give(b)
+	}
+}
+
+// yield yields the messages until ctx ends: what has come by then is of no use any more.
+func (b *batch) yield(ctx context.Context, yield func(*stored, error) bool) (more bool) {
+	for _, m := range b.all {
+		err := ctx.Err()
+		if !yield(m, err) || err != nil {
+			return false
+		}
+	}
+	return b.err == nil || yield(nil, b.err) && false
 }

@@ -32,17 +32,21 @@ type slot struct {
 // requests wait. slotRoom is for how many answers one has room, of which one is waited for.
 const slotsKept, slotRoom = 1024, 8
 
-// slot returns one that no request uses. The caller gives it to keep or drop.
-func (c *conn) slot() (s *slot, err error) {
+// feedsKept and feedRoom are the same for the slots of feeds.
+const feedsKept, feedRoom = 32, max(headsAtOnce, manyAtOnce) + slotRoom
+
+// slot returns one of those that are kept, or else makes one with room for so many answers. The caller
+// gives it to keep or drop.
+func (c *conn) slot(kept chan *slot, room int) (s *slot, err error) {
 	select {
-	case s = <-c.slots:
+	case s = <-kept:
 		return s, nil
 	default:
-		return c.newSlot(slotRoom)
+		return c.newSlot(room)
 	}
 }
 
-// newSlot makes one with room for so many answers, which the caller drops.
+// newSlot makes one with room for so many answers.
 func (c *conn) newSlot(room int) (s *slot, err error) {
 	s = &slot{prefix: c.nc.NewInbox() + ".", came: make(chan *nats.Msg, room), timer: time.NewTimer(time.Hour)}
 	if s.sub, err = c.nc.ChanSubscribe(s.prefix+"*", s.came); err != nil {
@@ -52,11 +56,11 @@ func (c *conn) newSlot(room int) (s *slot, err error) {
 	return s, nil
 }
 
-// keep keeps a slot for the next request.
-func (c *conn) keep(s *slot) {
+// keep keeps a slot for the next request, or feed.
+func (c *conn) keep(kept chan *slot, s *slot) {
 	s.timer.Stop()
 	select {
-	case c.slots <- s:
+	case kept <- s:
 	default:
 		c.drop(s)
 	}
@@ -71,8 +75,10 @@ func (c *conn) drop(s *slot) {
 
 // close ends the slots that are kept. No request waits.
 func (c *conn) close() {
-	for len(c.slots) > 0 {
-		c.drop(<-c.slots)
+	for _, kept := range []chan *slot{c.slots, c.feeds} {
+		for len(kept) > 0 {
+			c.drop(<-kept)
+		}
 	}
 }
 
@@ -101,13 +107,13 @@ func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duratio
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s, err := c.slot()
+	s, err := c.slot(c.slots, slotRoom)
 	if err != nil {
 		return nil, err
 	}
 	m.Reply = s.next()
 	if err := c.send(m); err != nil {
-		c.keep(s)
+		c.keep(c.slots, s)
 		return nil, err
 	}
 	answer, err := s.answer(ctx, m.Reply, wait)
@@ -115,7 +121,7 @@ func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duratio
 		c.drop(s)
 		return nil, err
 	}
-	c.keep(s)
+	c.keep(c.slots, s)
 	if len(answer.Data) == 0 && answer.Header.Get("Status") == "503" {
 		return nil, errNoResponders
 	}
@@ -143,6 +149,11 @@ func (s *slot) answer(ctx context.Context, subject string, wait time.Duration) (
 
 // receive waits for what comes next.
 func (s *slot) receive(ctx context.Context, wait time.Duration) (*nats.Msg, error) {
+	select {
+	case msg := <-s.came: // most of a feed's are there when they are asked for
+		return msg, nil
+	default:
+	}
 	s.timer.Reset(wait)
 	select {
 	case msg := <-s.came:

@@ -20,6 +20,7 @@ type conn struct {
 	js jetstream.JetStream
 
 	slots chan *slot // that no request uses
+	feeds chan *slot // that no feed uses
 
 	mu     sync.Mutex
 	asking map[string]*asking
@@ -27,7 +28,7 @@ type conn struct {
 
 func newConn(nc *nats.Conn) (*conn, error) {
 	js, err := jetstream.New(nc)
-	return &conn{nc: nc, js: js, slots: make(chan *slot, slotsKept), asking: make(map[string]*asking)}, err
+	return &conn{nc: nc, js: js, slots: make(chan *slot, slotsKept), feeds: make(chan *slot, feedsKept), asking: make(map[string]*asking)}, err
 }
 
 // breaks returns how often the connection has been made again.

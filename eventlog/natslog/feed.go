@@ -70,12 +70,11 @@ func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerCo
 	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage = jetstream.AckNonePolicy, 1, true
 	cfg.InactiveThreshold = cmp.Or(cfg.InactiveThreshold, feedExpires)
 	f := &feed{c: c, stream: stream, atOnce: framesAtOnce, last: cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy}
-	room := manyAtOnce
 	if cfg.HeadersOnly {
-		f.atOnce, room = headsAtOnce, headsAtOnce
+		f.atOnce = headsAtOnce
 	}
 	var err error
-	if f.slot, err = c.newSlot(room + slotRoom); err != nil {
+	if f.slot, err = c.slot(c.feeds, feedRoom); err != nil {
 		return nil, err
 	}
 	if err := f.create(ctx, cfg); err != nil {
@@ -87,7 +86,8 @@ func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerCo
 
 // create makes the consumer.
 func (f *feed) create(ctx context.Context, cfg jetstream.ConsumerConfig) error {
-	f.name = f.prefix[strings.LastIndexByte(f.prefix[:len(f.prefix)-1], '.')+1 : len(f.prefix)-1]
+	inbox := f.c.nc.NewInbox() // its last token is of no other
+	f.name = inbox[strings.LastIndexByte(inbox, '.')+1:]
 	ask, err := json.Marshal(struct {
 		Stream string                    `json:"stream_name"`
 		Config *jetstream.ConsumerConfig `json:"config"`
@@ -122,9 +122,13 @@ func (f *feed) create(ctx context.Context, cfg jetstream.ConsumerConfig) error {
 	return nil
 }
 
-// close removes the consumer; it expires if that is lost.
+// close removes the consumer; it expires if that is lost. Its slot is kept if no message is on its way.
 func (f *feed) close() {
-	f.c.drop(f.slot)
+	if f.seen > 0 && f.pending == 0 {
+		f.c.keep(f.c.feeds, f.slot)
+	} else {
+		f.c.drop(f.slot)
+	}
 	_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+f.name, nil)
 }
 
@@ -168,6 +172,9 @@ func (f *feed) fetch(ctx context.Context, give func(*delivery) (more bool)) (n i
 		meta, err := msg.Metadata()
 		if err != nil {
 			return n, false, err
+		}
+		if meta.Consumer != f.name {
+			continue // of an earlier feed
 		}
 		if f.seen++; meta.Sequence.Consumer != f.seen {
 			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen-1)

@@ -40,10 +40,12 @@ func newLagging(t *testing.T, fetches [][]uint64) *lagging {
 	return l
 }
 
-// deliver brings what the next fetch brings. A message keeps its subject, which only a server can do,
+// deliver brings what the next fetch brings, behind what is late of an earlier request, and of an earlier
+// consumer that used the slot. A message keeps its subject, which only a server can do,
 // so it is put where the connection would.
 func (l *lagging) deliver(answer string) {
 	l.came <- &nats.Msg{Subject: l.prefix + "earlier", Header: nats.Header{"Status": {"409"}, "Description": {"Batch Completed"}}}
+	l.came <- &nats.Msg{Subject: "f", Reply: "$JS.ACK.S.earlier.1.99.1.0.0", Sub: l.sub}
 	if len(l.fetches) == 0 {
 		l.t.Error("one fetch too many")
 	} else {

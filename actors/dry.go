@@ -54,7 +54,7 @@ func (a *agent) replay(ctx context.Context, result *turn.ToolReturned, parent me
 // recorded returns the result that the parent of a fork has on record for a call: that of the same
 // call, if the parent had asked for it before the fork was made. Else the n-th call of the fork's own
 // with a tool and arguments has the result of the parent's n-th such call since then. Nil: there is
-// none. The parent's log is read from the turn on that the fork was made in.
+// none. The parent's log is read from the fork on, for its own call from the start of that call's turn.
 func (rt *Runtime) recorded(ctx context.Context, fork messages.AgentID, o projections.Origin, call projections.CallState) (*projections.RecordedCall, error) {
 	if o.Imported { // there is none here
 		return nil, nil
@@ -64,7 +64,7 @@ func (rt *Runtime) recorded(ctx context.Context, fork messages.AgentID, o projec
 		return nil, err
 	}
 	if own.Of(call.Turn, call.ID) == nil { // the parent asked for it
-		if err := rt.calls(ctx, o.Parent, 1, &before); err != nil {
+		if err := rt.calls(ctx, o.Parent, call.Turn.Start(), &before); err != nil {
 			return nil, err
 		}
 		return withResult(before.Of(call.Turn, call.ID)), nil

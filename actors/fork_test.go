@@ -3,8 +3,10 @@ package actors_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,6 +276,55 @@ func TestForkInsideATurn(t *testing.T) { // A81
 	}
 	if got := s.Types(zoe); slices.Contains(got, "input.accepted") || len(f.calls) != 2 {
 		t.Errorf("the fork did the parent's work: events %v, calls %q", got, f.calls)
+	}
+}
+
+// readsFrom is a log that notes from which events on an agent is read.
+type readsFrom struct {
+	eventlog.Log
+	agent messages.AgentID
+	mu    sync.Mutex
+	from  []messages.EventNumber
+}
+
+func (l *readsFrom) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	if a == l.agent {
+		l.mu.Lock()
+		l.from = append(l.from, r.Event())
+		l.mu.Unlock()
+	}
+	return l.Log.Read(ctx, a, r)
+}
+
+// A dry call of the parent's does not read what the parent did before that call's turn.
+func TestDryCallReadsItsTurn(t *testing.T) { // A81
+	f := new(tooled)
+	s := actorstest.New(t, nil)
+	log := &readsFrom{Log: s.Store(), agent: ada}
+	cfg := f.config()
+	cfg.Store.Log = log
+	node := s.Start(cfg)
+	for n := range 2 {
+		node.Must(ada, say(fmt.Sprint("u", n), fmt.Sprintf(`{"n":%d}`, n)))
+		s.Until(ada, "turn.completed", n+1)
+	}
+	types := s.Types(ada)
+	begun := len(types) - 1
+	for types[begun] != "tool.started" {
+		begun--
+	}
+	forked(t, s, node, zoe, messages.EventNumber(begun+1))
+	s.Until(zoe, "turn.paused")
+	log.from = nil
+	node.Must(zoe, messages.Resume{ID: "r1"})
+	s.Until(zoe, "turn.paused", 2)
+	node.Must(zoe, messages.Decide{ID: "d1", Call: "c1", Outcome: messages.OutcomeRetry})
+	done := actorstest.Of[messages.TurnCompleted](s.Until(zoe, "turn.completed"))
+	if want := "got paid 1, call 2"; done[0].Output != want {
+		t.Errorf("got %q, want %q", done[0].Output, want)
+	}
+	if want := []messages.EventNumber{done[0].Turn.Start()}; !slices.Equal(log.from, want) {
+		t.Errorf("the parent was read from events %v on, want %v", log.from, want)
 	}
 }
 

@@ -34,6 +34,7 @@ var commandTable = []*commandEntry{
 	command[Delete](FromCtl, nil),
 	command(FromCtl, Fork.check, "Fork"),
 	command[UseTools](FromCtl, nil),
+	command[Detach](FromCtl, nil),
 	command(FromCtl, Import.check, "Source"),
 	command(FromAgent, Task.check),
 	command(FromAgent, CancelChild.check),

@@ -115,6 +115,15 @@ type UseTools struct {
 // CommandType returns "use_tools".
 func (UseTools) CommandType() string { return "use_tools" }
 
+// Detach has a fork keep its parent's events itself: then its parent can be deleted.
+type Detach struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// CommandType returns "detach".
+func (Detach) CommandType() string { return "detach" }
+
 // ForkRequested records that a fork of the agent is to begin.
 type ForkRequested struct {
 	Fork string      `json:"fork"` // its full address
@@ -168,6 +177,25 @@ type ToolsEnabled struct {
 // EventType returns "tools.enabled".
 func (ToolsEnabled) EventType() string { return "tools.enabled" }
 
+// ForkDetached records that a fork has a copy of its parent's events.
+type ForkDetached struct {
+	// Frames is the blob with the events before agent.forked, as package eventlog/prefix writes it. In
+	// an export it names no blob: they are in the file.
+	Frames *Blob `json:"frames,omitempty"`
+	// Last is the newest event in it, Digest that of the frame that holds it.
+	Last   EventNumber `json:"last"`
+	Digest Digest      `json:"digest"`
+	Reason string      `json:"reason,omitempty"`
+}
+
+// EventType returns "fork.detached".
+func (ForkDetached) EventType() string { return "fork.detached" }
+
+func (ev ForkDetached) visited(v visit) (Event, error) {
+	err := v.one(nil, &ev.Frames, BlobFrames)
+	return ev, err
+}
+
 // MaxPrefixes is how many logs of others an agent's log may begin with: that of a fork of a fork begins
 // with two.
 const MaxPrefixes = 16
@@ -194,6 +222,25 @@ func PrefixOf(f *Frame) (Prefix, bool) {
 	}
 	p, err := ev.prefix()
 	return p, err == nil && p.Last+1 == f.First && (p.Agent != AgentID{} || p.Frames != Blob{})
+}
+
+// CopyOf returns the copy of its prefix that a fork has made with a frame, and reports whether it has.
+func CopyOf(f *Frame) (Prefix, bool) {
+	for _, ev := range f.Events {
+		if ev, ok := ev.(interface{ copied() Prefix }); ok {
+			p := ev.copied()
+			return p, p.Frames != Blob{}
+		}
+	}
+	return Prefix{}, false
+}
+
+func (ev ForkDetached) copied() Prefix {
+	p := Prefix{Last: ev.Last, Digest: ev.Digest}
+	if ev.Frames != nil {
+		p.Frames = *ev.Frames
+	}
+	return p
 }
 
 func (ev AgentForked) prefix() (Prefix, error) {

@@ -13,9 +13,12 @@ type Origin struct {
 	// Imported reports whether the events came from a file: Parent is an agent of the installation
 	// that the file was exported from.
 	Imported bool `json:"imported,omitempty"`
+	// Detached reports whether the fork has a copy of its parent's events: the parent may be gone.
+	Detached bool `json:"detached,omitempty"`
 	// At is the newest event that both have.
 	At messages.EventNumber `json:"at"`
-	// Depth is how many logs of others its log begins with: 1 if the parent is no fork.
+	// Depth is how many logs of others its log begins with: 1 if the parent is no fork, or if the
+	// events before its own are the agent's own copy.
 	Depth int `json:"depth"`
 	// Tools reports whether the fork runs its tools. If not, calls have recorded results, or wait
 	// for a person.
@@ -29,6 +32,9 @@ const (
 	ForkPending = "pending" // it is to begin
 	ForkBegun   = "begun"
 )
+
+// Owned reports whether the events up to At are kept by the agent itself.
+func (o *Origin) Owned() bool { return o.Imported || o.Detached }
 
 // Fork is a fork of an agent: a line of the view forks.
 type Fork struct {
@@ -72,15 +78,22 @@ func (f *Forks) Apply(n messages.EventNumber, ev messages.Event) {
 		source, _ := messages.ParseAgentID(ev.Source)
 		f.Origin, f.List = &Origin{Parent: source, Imported: true, Depth: 1, At: ev.Last, Tools: !ev.Dry, Set: ev.Set}, nil
 	case messages.ToolsEnabled:
-		if f.Origin != nil {
-			enabled := *f.Origin
-			enabled.Tools = true
-			f.Origin = &enabled
-		}
+		f.change(func(o *Origin) { o.Tools = true })
+	case messages.ForkDetached:
+		f.change(func(o *Origin) { o.Detached, o.Depth = true, 1 })
 	default:
 		if messages.Is(ev.EventType(), messages.EndsAgent) {
 			f.Origin, f.List = nil, nil
 		}
+	}
+}
+
+// change sets something of the origin, which others may hold as it was.
+func (f *Forks) change(set func(*Origin)) {
+	if f.Origin != nil {
+		changed := *f.Origin
+		set(&changed)
+		f.Origin = &changed
 	}
 }
 
@@ -104,6 +117,11 @@ func (f *Forks) Depth() int {
 		return 0
 	}
 	return f.Origin.Depth
+}
+
+// Borrows reports whether an event of the agent is kept by its parent alone.
+func (f *Forks) Borrows(n messages.EventNumber) bool {
+	return f.Origin != nil && !f.Origin.Owned() && n <= f.Origin.At
 }
 
 // Dry reports whether the agent is a fork that does not run its tools.

@@ -114,6 +114,8 @@ func (d *decision) command(c messages.Command) error {
 		return d.forkEffect(c)
 	case messages.UseTools:
 		return d.useTools(c)
+	case messages.Detach:
+		return d.detach(c)
 	}
 	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 }

@@ -36,6 +36,8 @@ func (d *decision) fork(c messages.Fork) error {
 		return messages.Refuse(messages.BadInput, "agent %s is of another tenant than %s: a fork has the tenant of its parent", fork, d.env.Agent)
 	case at > d.s.Last:
 		return messages.Refuse(messages.NotFound, "agent %s has %d events: there is no event %d to fork it at", d.env.Agent, d.s.Last, at)
+	case d.s.Forks.Borrows(at): // its fork would depend on an agent that does not have it on record
+		return messages.Refuse(messages.Conflict, "event %d of agent %s is an event of %s, which it is a fork of: fork %s at %d", at, d.env.Agent, d.s.Forks.Origin.Parent, d.s.Forks.Origin.Parent, at)
 	case d.s.Forks.Depth() >= messages.MaxPrefixes:
 		return messages.Refuse(messages.Conflict, "agent %s is a fork of a fork, %d times: fork one of the agents that it comes from", d.env.Agent, d.s.Forks.Depth())
 	case d.s.Forks.Of(fork) != nil:
@@ -197,5 +199,20 @@ func (d *decision) useTools(c messages.UseTools) error {
 		return d.noop(c, "its tools are used already")
 	}
 	d.emit(messages.ToolsEnabled{Reason: c.Reason})
+	return nil
+}
+
+// detach records the copy that a fork has made of its parent's events.
+func (d *decision) detach(c messages.Detach) error {
+	switch o := d.s.Forks.Origin; {
+	case o == nil:
+		return d.noop(c, "the agent is no fork: all its events are its own")
+	case o.Owned():
+		return d.noop(c, "it has the events up to %d itself already", o.At)
+	case d.env.Copied == nil:
+		return messages.Refuse(messages.Internal, "the events up to %d were not copied", o.At)
+	}
+	copied := *d.env.Copied
+	d.emit(messages.ForkDetached{Frames: &copied.Frames, Last: copied.Last, Digest: copied.Digest, Reason: c.Reason})
 	return nil
 }

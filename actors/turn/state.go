@@ -157,6 +157,8 @@ type Env struct {
 	Upto *messages.Extent
 	// Forked is the parent's frame that holds the event behind which a fork begins.
 	Forked ForkedFrame
+	// Copied is the copy that a fork has made of its prefix. Nil: none was made.
+	Copied *messages.Prefix
 	// Person is who gave the command. Nil: not named.
 	Person *messages.Person
 	// Trace is the trace context that the command came with. Empty: none.

@@ -53,6 +53,7 @@ var rebuilt = map[string]func(*stream, *messages.Frame, messages.Event) messages
 	messages.ForkEffect{}.CommandType():     forkEffectOf,
 	messages.Import{}.CommandType():         importOf,
 	messages.UseTools{}.CommandType():       useToolsOf,
+	messages.Detach{}.CommandType():         detachOf,
 }
 
 func inputOf(_ *stream, f *messages.Frame, ev messages.Event) messages.Command {

@@ -44,3 +44,10 @@ func useToolsOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Comman
 	}
 	return nil
 }
+
+func detachOf(_ *stream, _ *messages.Frame, ev messages.Event) messages.Command {
+	if ev, ok := ev.(messages.ForkDetached); ok {
+		return messages.Detach{Reason: ev.Reason}
+	}
+	return nil
+}

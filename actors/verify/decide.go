@@ -157,6 +157,11 @@ func (s *stream) env(span []messages.Event) turn.Env {
 			e.Forked = turn.ForkedFrame{Digest: ev.Digest, Last: ev.At, Time: s.lineage.at}
 		case messages.AgentImported:
 			e.Forked = turn.ForkedFrame{Time: s.lineage.at}
+		case messages.ForkDetached:
+			e.Copied = &messages.Prefix{Last: ev.Last, Digest: ev.Digest}
+			if ev.Frames != nil { // else it is of an export
+				e.Copied.Frames = *ev.Frames
+			}
 		}
 	}
 	e.Definition, e.Next = def, &def

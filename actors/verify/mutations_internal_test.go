@@ -52,7 +52,7 @@ var given = map[string]string{
 	"agent.created": "agent",
 	// by a command, or by the log: who reads a prefix compares its digest
 	"agent.cleared": "reason", "agent.forked": "digest parent reason", "agent.imported": "digest dry file reason source",
-	"fork.requested": "at fork reason", "tools.enabled": "reason", "agent.deleted": "reason", "approval.denied": "reason remember text", "approval.forgotten": "reason",
+	"fork.requested": "at fork reason", "tools.enabled": "reason", "fork.detached": "digest last reason", "agent.deleted": "reason", "approval.denied": "reason remember text", "approval.forgotten": "reason",
 	"approval.granted": "reason remember", "child.decided": "reason remember", "command.noop": "command reason",
 	"input.accepted": "input policy reply", "input.cancelled": "reason", "input.dropped": "reason", "input.recalled": "input reason",
 	"state.patched": "reason", "turn.aborted": "reason", "turn.resumed": "reason",

@@ -58,6 +58,13 @@ var forkCommands = map[string]func(s *Stage, args []string) any{
 		return messages.Import{ID: args[0], Source: args[1], Frames: messages.Blob{SHA256: "f", Size: 1}, Last: s.State.Last, Digest: "d", File: "e", Dry: opts["dry"] == "true"}
 	},
 	"use_tools": func(_ *Stage, args []string) any { return messages.UseTools{ID: args[0], Reason: at(args, 1)} },
+	// detach ID: its events up to the fork were copied
+	"detach": func(s *Stage, args []string) any {
+		if o := s.State.Forks.Origin; o != nil {
+			s.Env.Copied = &messages.Prefix{Frames: messages.Blob{SHA256: "f", Size: 1}, Last: o.At, Digest: "d"}
+		}
+		return messages.Detach{ID: args[0], Reason: at(args, 1)}
+	},
 	// unrecorded CALL: the fork has no recorded result for it
 	"unrecorded": func(s *Stage, args []string) any {
 		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], nil), Unknown: "no result of it is recorded"}

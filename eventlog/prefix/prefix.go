@@ -8,8 +8,8 @@
 //   - The frames of the prefix have the sequence 0 and the epoch 0: they are not in the fork's log,
 //     and its owners are others. The last one is cut where the fork begins.
 //   - A position within the prefix can be read on from, like any other.
-//   - A prefix that is not there any more, or is not the one that was forked, is a
-//     *eventlog.DamageError of the fork.
+//   - A prefix that is not there any more, or is not the one that was forked, is read from the copy
+//     that the fork has made of it. If it has made none, that is a *eventlog.DamageError of the fork.
 //   - A blob that the fork has not is looked for where its prefix is.
 //
 // The prefix of an imported agent is a blob of its own, which [Writer] has written and [Frames] reads.
@@ -22,17 +22,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// MaxDepth is how many prefixes may follow one another: that of a fork of a fork is two.
-const MaxDepth = messages.MaxPrefixes
-
-// ErrDeep is wrapped by the error for a fork with more than MaxDepth prefixes.
+// ErrDeep is wrapped by the error for a fork with more than messages.MaxPrefixes prefixes.
 var ErrDeep = errors.New("too many forks are forks of one another")
 
 // errTenant is why a log does not begin with that of a parent.
@@ -116,13 +112,14 @@ func (s *store) prefix(ctx context.Context, first eventlog.Recorded, p messages.
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
 		gone := func(why error) {
-			yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: first.Agent, Seq: first.Seq, Event: from, Err: fmt.Errorf("its events up to %d are those of %s: %w", p.Last, p.Agent, why)})
+			why = &eventlog.DamageError{Agent: first.Agent, Seq: first.Seq, Event: from, Err: fmt.Errorf("its events up to %d are those of %s: %w", p.Last, p.Agent, why)}
+			s.copied(ctx, first, from, why)(yield)
 		}
 		switch {
 		case p.Agent.Tenant != first.Agent.Tenant:
 			gone(errTenant)
 			return
-		case depth >= MaxDepth:
+		case depth >= messages.MaxPrefixes:
 			gone(ErrDeep)
 			return
 		}
@@ -159,21 +156,4 @@ func borrowed(rec eventlog.Recorded, fork messages.AgentID, last messages.EventN
 	f.Epoch = 0
 	rec.Agent, rec.Seq, rec.Frame = fork, 0, &f
 	return rec
-}
-
-// Blob streams a blob of the agent, or of its prefix; see eventlog.Blobs.
-func (s *store) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
-	for range MaxDepth + 1 {
-		r, err := s.inner.Blob(ctx, a, b)
-		if err == nil || messages.AsError(err).Code != messages.NotFound {
-			return r, err
-		}
-		first, unread := eventlog.First(s.inner.Read(ctx, a, eventlog.Range{}))
-		p, forked := messages.PrefixOf(first.Frame)
-		if unread != nil || !forked || p.Agent.Tenant != a.Tenant { // of no agent, or of another tenant's
-			return nil, err
-		}
-		a = p.Agent
-	}
-	return nil, ErrDeep
 }

@@ -150,7 +150,7 @@ func TestForkOfAFork(t *testing.T) {
 	w.want(c, eventlog.Behind(all[1].Position()), "fork, b 5, fork, c 7")
 	w.want(c, eventlog.From(3), "a 3, fork, b 5, fork, c 7")
 	last, id := w.fork(logtest.Agent("d0"), c, 7), logtest.Agent("d0")
-	for i := range prefix.MaxDepth {
+	for i := range messages.MaxPrefixes {
 		next := logtest.Agent(fmt.Sprint("d", i+1))
 		rec, err := eventlog.First(w.inner.Read(ctx, id, eventlog.From(last.Last)))
 		if err != nil {
@@ -261,7 +261,7 @@ func TestBlobOfTheFirstPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	last, parent := w.grow(a, eventlog.Position{}, 1).Last, a
-	for i := range prefix.MaxDepth {
+	for i := range messages.MaxPrefixes {
 		fork := logtest.Agent(fmt.Sprint("fork", i))
 		last, parent = w.fork(fork, parent, last).Last, fork
 	}
@@ -270,7 +270,7 @@ func TestBlobOfTheFirstPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = r.Close()
-	if _, all, err := w.read(parent, eventlog.Range{}); err != nil || len(all) != prefix.MaxDepth+1 {
+	if _, all, err := w.read(parent, eventlog.Range{}); err != nil || len(all) != messages.MaxPrefixes+1 {
 		t.Errorf("got %d frames, %v", len(all), err)
 	}
 }

@@ -35,6 +35,8 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.beginFork(d, c, sender)
 	case messages.Import:
 		a.importLog(d, c, sender)
+	case messages.Detach:
+		a.detach(d, c, sender)
 	default:
 		a.execute(d, sender)
 	}

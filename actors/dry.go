@@ -56,7 +56,7 @@ func (a *agent) replay(ctx context.Context, result *turn.ToolReturned, parent me
 // with a tool and arguments has the result of the parent's n-th such call since then. Nil: there is
 // none. The parent's log is read from the fork on, for its own call from the start of that call's turn.
 func (rt *Runtime) recorded(ctx context.Context, fork messages.AgentID, o projections.Origin, call projections.CallState) (*projections.RecordedCall, error) {
-	if o.Imported { // there is none here
+	if o.Owned() { // there is none here, or the parent's address may be another agent's by now
 		return nil, nil
 	}
 	var own, parent, before projections.RecordedCalls

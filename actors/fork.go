@@ -170,8 +170,8 @@ func (a *agent) refuseForked(forks []projections.Fork) error {
 		if err != nil {
 			return messages.Refuse(messages.Unavailable, "whether fork %s still begins with the events of agent %s cannot be read: %v; send the delete again with the same id", f.Agent, a.id, err)
 		}
-		if p, forked := messages.PrefixOf(first.Frame); forked && p.Agent == a.id {
-			return messages.Refuse(messages.Conflict, "agent %s has forks that begin with its events, such as %s: delete them first, or with it (--cascade)", a.id, f.Agent)
+		if p, forked := messages.PrefixOf(first.Frame); forked && p.Agent == a.id && a.rt.attached(ctx, f.Agent, a.epoch) {
+			return messages.Refuse(messages.Conflict, "agent %s has forks that begin with its events, such as %s: have them copy these (--detach), or delete them, first or with it (--cascade)", a.id, f.Agent)
 		}
 	}
 	return nil

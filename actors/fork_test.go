@@ -462,7 +462,7 @@ func TestForkOfTooManyForks(t *testing.T) {
 	node.Must(ada, say("u1", "one"))
 	s.Until(ada, "turn.completed")
 	parent := ada
-	for i := range prefix.MaxDepth {
+	for i := range messages.MaxPrefixes {
 		fork := actorstest.Agent("test", fmt.Sprint("fork", i))
 		node.Must(parent, messages.Fork{ID: "f", Fork: fork.Full()})
 		s.Until(parent, "fork.settled")

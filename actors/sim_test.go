@@ -77,7 +77,7 @@ func (c *coverage) add(run *simRun) {
 // that did not occur.
 func (c *coverage) check(t *testing.T, runs uint64) {
 	for _, name := range strings.Fields(`
-		agent.activated agent.cleared agent.deleted agent.forked fork.requested fork.settled tools.enabled approval.denied approval.forgotten approval.granted approval.requested
+		agent.activated agent.cleared agent.deleted agent.forked fork.requested fork.settled fork.detached tools.enabled approval.denied approval.forgotten approval.granted approval.requested
 		compaction.failed compaction.requested history.compacted
 		budget.exhausted budget.raised budget.reserved budget.settled command.noop hook.decided
 		input.accepted input.dropped input.requeued input.cancelled
@@ -149,6 +149,7 @@ func (w *world) finish() {
 		w.compareWithDecisions()
 		<-time.After(2 * actors.DefaultLease)
 		w.checkDeleted()
+		w.detachAll()
 		for _, h := range w.running() {
 			h.end(true)
 		}

@@ -1,12 +1,15 @@
 package actors_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -113,5 +116,58 @@ func (v *view) replayed(n messages.EventNumber, ev messages.ToolCompleted) {
 	did := slices.ContainsFunc([]string{"did default/test/ada/", "did default/test/bob/", "did default/test/fork"}, func(s string) bool { return strings.HasPrefix(out, s) })
 	if out != "so it was" && (!did || strings.HasPrefix(out, fmt.Sprintf("did %s/", v.agent.Full()))) {
 		v.fail(n, "got result %q of a call in a dry fork, want that of another agent", out)
+	}
+}
+
+// detachAll detaches every fork that exists, deletes the two agents that the run began with, and checks
+// that each fork has the same events as before.
+func (w *world) detachAll() {
+	for _, a := range w.agents[simulated:] {
+		if w.stateOf(a).Forks.Origin != nil {
+			w.insist(a, messages.Detach{ID: "detach-all"})
+		}
+	}
+	for _, a := range w.agents[:simulated] {
+		if s := w.stateOf(a); s.Last > 0 && s.Life.Deleted == nil {
+			w.insist(a, messages.Delete{ID: "delete-all"})
+		}
+	}
+	w.drain()
+	for _, a := range w.agents[simulated:] {
+		if w.stateOf(a).Forks.Origin != nil {
+			w.compareWithRead(a)
+		}
+	}
+}
+
+// stateOf returns the state of an agent as of its newest frame.
+func (w *world) stateOf(a messages.AgentID) turn.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fold(a).state
+}
+
+// compareWithRead checks that what is read of an agent is what was appended of it and its parents.
+func (w *world) compareWithRead(a messages.AgentID) {
+	want := w.whole(a, messages.EventNumber(1<<62))
+	for i, f := range slices.Backward(want) {
+		if eventlog.Ends(f) { // what its parent was before is removed
+			want = want[i:]
+			break
+		}
+	}
+	for rec, err := range prefix.New(w.stage.Store()).Read(w.t.Context(), a, eventlog.Range{}) {
+		if err != nil || len(want) == 0 {
+			w.lockAndFail("%s cannot be read as it was, %d frames are left: %v", a, len(want), err)
+			return
+		}
+		got, _ := json.Marshal(rec.Frame.Events)
+		if was, _ := json.Marshal(want[0].Events); rec.Frame.First != want[0].First || string(got) != string(was) {
+			w.lockAndFail("%s: got event %d %s, want event %d %s", a, rec.Frame.First, got, want[0].First, was)
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 {
+		w.lockAndFail("%s ends before event %d", a, want[0].First)
 	}
 }

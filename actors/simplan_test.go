@@ -43,7 +43,7 @@ func (a act) String() string {
 var odds = strings.Fields(`
 	say say say say say say steer steer steer steer interrupting rejecting large
 	interrupt abort clear delete cancel cancel later later tick cancel compact resume approve deny forget decide set
-	person person person person person person fork fork fork tools tools
+	person person person person person person fork fork fork tools tools detach detach
 	again again again release release release release release release pass pass pass pass pass
 	crash crash rival stop drop activate activate`)
 
@@ -57,7 +57,7 @@ func plan(seed uint64) []act {
 	}
 	for i := range acts {
 		acts[i] = act{i: i, do: odds[r.IntN(len(odds))], agent: r.IntN(5) / 4, n: r.IntN(1000), hasty: r.IntN(4) == 0}
-		if r.IntN(3) == 0 || acts[i].do == "tools" {
+		if r.IntN(3) == 0 || acts[i].do == "tools" || acts[i].do == "detach" {
 			acts[i].fork = 1 + r.IntN(mostForks)
 		}
 		if r.IntN(5) == 0 {
@@ -162,6 +162,8 @@ func (w *world) command(a act) messages.Command {
 		return messages.SetState{ID: id, Patch: json.RawMessage(fmt.Sprintf(`{"k%d":%d}`, a.n%3, a.n))}
 	case "tools":
 		return messages.UseTools{ID: id}
+	case "detach":
+		return messages.Detach{ID: id}
 	case "interrupt":
 		return messages.Interrupt{ID: id, Reason: "stop it"}
 	case "abort":

@@ -404,7 +404,7 @@ func (n *Node) openGateway(context.Context) error {
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
-		Doctor: integrity.DoctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(joined), actors.CheckSnapshots(joined), n.index.examine(n.log)),
+		Doctor: integrity.DoctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(joined), actors.CheckSnapshots(joined), integrity.CheckPrefixes(n.log.Store()), n.index.examine(n.log)),
 		Store: &gateway.StoreFindings{
 			Unsound: n.streams.Unsound, Lost: n.integrity.Find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest,
 			Locked: n.locked, Copies: n.integrity.FindCopies, Retention: n.retention.Find,

@@ -26,7 +26,7 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 	if err != nil {
 		return nil, err
 	}
-	return DoctorOf(log, log, nil, actors.CheckHeads(prefix.New(log.Store()))), nil
+	return DoctorOf(log, log, nil, actors.CheckHeads(prefix.New(log.Store())), CheckPrefixes(log.Store())), nil
 }
 
 // DoctorOf examines the log that is stored in streams, payloads as they are
@@ -99,7 +99,7 @@ func (k keysOf) Erase(a messages.AgentID) string {
 
 // namedBy are the payloads that a frame's events name, as they are stored: what
 // is encrypted has another hash and size there. readable reports whether these are all: those of an
-// imported agent are named in a blob, too.
+// imported agent, or of a detached fork, are named in a blob, too.
 func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 	for _, ev := range f.Events {
 		for _, b := range messages.BlobsOf(ev) {
@@ -110,5 +110,6 @@ func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 		}
 	}
 	p, _ := messages.PrefixOf(f)
-	return all, !f.Encrypted() && p.Frames == messages.Blob{} // its frames name others
+	_, copied := messages.CopyOf(f)
+	return all, !f.Encrypted() && !copied && p.Frames == messages.Blob{} // its frames name others
 }

@@ -16,6 +16,7 @@ func TestNamedBy(t *testing.T) {
 	}{
 		"result":   {messages.ToolCompleted{Blob: &b}, 8, true},
 		"imported": {messages.AgentImported{Frames: &b, Last: 7}, 8, false},
+		"detached": {messages.ForkDetached{Frames: &b, Last: 7}, 9, false},
 		"no blob":  {messages.AgentImported{Last: 7}, 8, true},
 	} {
 		all, readable := namedBy(&messages.Frame{First: c.first, Events: []messages.Event{c.ev}})

@@ -279,3 +279,24 @@ func (w *world) flip(key, text string) {
 	}
 	w.t.Fatalf("%q is in no block of %s", text, logOf(key))
 }
+
+// A damaged agent is deleted with the forks that it has on record before its damage, or without those
+// if they are detached.
+func TestDeleteDamagedWithForks(t *testing.T) { // A29
+	w := newWorld(t)
+	w.file("reprise.yaml", small)
+	node := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
+	for _, key := range []string{"a", "b"} {
+		w.run("ask", "assistant/"+key, "What is 17 times 3?").exits(0, "51")
+		w.run("fork", "assistant/"+key, "assistant/fork-"+key).exits(0)
+		w.publishFrame(key, func(f *messages.Frame) { f.First += 2 }, func(_ string, b []byte) []byte { return b })
+	}
+	if code := node.end(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, node.errs)
+	}
+	w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
+	w.run("delete", "assistant/a", "--yes").exits(1, "has forks that begin with its events, such as assistant/fork-a")
+	w.run("delete", "assistant/a", "--cascade", "--yes").exits(0, "cannot be read to its end", "assistant/fork-a: deleted", "assistant/a: deleted")
+	w.run("delete", "assistant/b", "--detach", "--yes").exits(0, "assistant/fork-b: detached", "assistant/b: deleted")
+	w.run("history", "assistant/fork-b").exits(0, "17 times 3 is 51")
+}

@@ -17,7 +17,7 @@ import (
 // deletion is what the flags of delete say.
 type deletion struct {
 	changeFlags
-	dryRun, yes, children, cascade bool
+	dryRun, yes, children, cascade, detach bool
 }
 
 func (a *app) delete() *cobra.Command {
@@ -37,8 +37,10 @@ with it, and theirs, the lowest first. Cut short, it is said again and goes on. 
 was called by a child that was deleted before is not known any more, nor is what an
 agent did behind the place where it cannot be read.
 
-An agent whose events are those of forks, too, is not deleted before them: --cascade
-deletes them first, and theirs.
+An agent whose events are those of forks, too, is not deleted while they need them. With
+--detach each of its forks copies them first, and stays: it is encrypted with its own
+key, and has no results of the agent any more for calls while its tools are dry. With
+--cascade the forks are deleted first, and theirs. Cut short, both are said again.
 
 On a terminal you are asked first. Elsewhere --yes is needed. --dry-run shows what
 would go.`,
@@ -51,6 +53,7 @@ would go.`,
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be removed, and remove nothing")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.cascade, "cascade", false, "with its forks, and theirs")
+	cmd.Flags().BoolVar(&f.detach, "detach", false, "have its forks copy its events first")
 	cmd.Flags().BoolVar(&f.children, "children", false, "with the agents that its calls brought to life, and theirs")
 	return a.connects(cmd, defaultTimeout)
 }
@@ -59,6 +62,9 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 	agent, err := address(agent)
 	if err != nil {
 		return err
+	}
+	if f.cascade && f.detach {
+		return usage("--cascade deletes the forks of %s, --detach keeps them: say one of the two", agent)
 	}
 	asks := !f.yes && !f.dryRun
 	if asks && !isTerminal(a.in) {
@@ -69,31 +75,32 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		return err
 	}
 	defer closes()
-	if f.cascade && !f.children {
-		if err := a.deleteForks(ctx, cl, agent, f, asks); err != nil {
-			return err
-		}
-	}
 	if f.children {
 		return a.deleteTree(ctx, cl, agent, f, asks)
 	}
+	if err := a.freeOfForks(ctx, cl, agent, f, asks); err != nil {
+		return err
+	}
 	if f.dryRun || asks {
-		held, err := cl.Inventory(ctx, agent)
-		if err != nil {
+		if held, err := a.showHeld(ctx, cl, agent, f.dryRun); err != nil || f.dryRun || held.Deleted {
 			return err
-		}
-		if f.dryRun && a.json() {
-			return a.object(held)
-		}
-		a.printInventory(held)
-		if f.dryRun || held.Deleted {
-			return nil
 		}
 		if !a.sure(agent) {
 			return fail("nothing more was removed", "%s stays", agent)
 		}
 	}
 	return a.deleteNow(ctx, cl, agent, messages.Delete{ID: f.id, Reason: f.reason})
+}
+
+// freeOfForks deletes or detaches the forks of an agent, as the flags say.
+func (a *app) freeOfForks(ctx context.Context, cl *client.Client, agent string, f deletion, asks bool) error {
+	switch {
+	case f.cascade:
+		return a.deleteForks(ctx, cl, agent, f, asks)
+	case f.detach:
+		return a.detachForks(ctx, cl, agent, f)
+	}
+	return nil
 }
 
 // deleteTree deletes the agent with those that its calls brought to life.

@@ -78,22 +78,22 @@ func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, 
 	return give(b.held)
 }
 
-// forks deletes the forks of each agent with --cascade. Without it, an agent with forks is refused
-// before anything is deleted.
+// forks deletes the forks of each agent with --cascade, or detaches them with --detach. Without these,
+// an agent with forks is refused before anything is deleted.
 func (f *felling) forks(ctx context.Context, agent string, d deletion, asks bool) error {
 	return f.each(ctx, agent, make(map[string]bool), func(held messages.Inventory) error {
 		name := held.Agent.String()
 		switch {
-		case held.Deleted || held.Damaged != "":
+		case held.Deleted:
 			return nil
-		case d.cascade:
-			return f.app.deleteForks(ctx, f.client, name, d, asks)
+		case d.cascade, d.detach:
+			return f.app.freeOfForks(ctx, f.client, name, d, asks)
 		case d.dryRun:
 			return nil
 		}
-		forks, err := forksOf(ctx, f.client, name)
+		forks, err := f.app.forksOf(ctx, f.client, name)
 		if err == nil && len(forks) > 0 {
-			err = fail("delete them with it: --cascade", "%s has forks that begin with its events, such as %s; nothing was removed", name, forks[0])
+			err = fail("delete them with it (--cascade), or have them copy these (--detach)", "%s has forks that begin with its events, such as %s; nothing was removed", name, forks[0])
 		}
 		return err
 	})

@@ -83,7 +83,7 @@ func sharedBy(ctx context.Context, cl *client.Client, one, other string) (messag
 			return 0, err
 		}
 		origins[i] = projections.Origin{Parent: s.Agent.Agent, At: s.Events}
-		if s.Fork != nil && !s.Fork.Imported {
+		if s.Fork != nil && !s.Fork.Owned() {
 			origins[i] = *s.Fork
 		}
 	}

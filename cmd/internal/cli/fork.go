@@ -27,7 +27,8 @@ func (a *app) fork() *cobra.Command {
 		Short: "Make a new agent that continues from any event of another one",
 		Long: `Make a new agent that continues from any event of another one, its parent. Both continue, and
 neither sees what the other does later. The events up to that one are shared, not
-copied: the parent cannot be deleted while the fork exists, except with --cascade.
+copied: the parent cannot be deleted while the fork needs them, except with --cascade or
+--detach. An event that AGENT, as a fork, shares with its own parent is forked there.
 
 NEW is an address that no agent has or had. It may be of another kind. With --set it has
 another model, other instructions or fewer tools than its kind.

@@ -72,6 +72,7 @@ func TestFork(t *testing.T) { // A81
 	w.run("delete", "assistant/a", "--yes").exits(1, "has forks that begin with its events, such as assistant/b", "--cascade")
 	w.run("fork", "assistant/b", "assistant/c").exits(0)
 	w.run("delete", "assistant/a", "--children", "--yes").exits(1, "has forks that begin with its events, such as assistant/c", "--cascade")
+	w.run("delete", "assistant/a", "--cascade", "--detach", "--yes").exits(2, "say one of the two")
 	w.run("delete", "assistant/a", "--children", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
 	w.run("delete", "assistant/a", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
 	w.run("delete", "assistant/a", "--cascade", "--yes").exits(0, "assistant/c: deleted", "assistant/b: deleted", "assistant/a: deleted")
@@ -114,4 +115,46 @@ func TestForkRefused(t *testing.T) {
 		t.Errorf("what the parent has on record is a dead letter, too: %s", letters)
 	}
 	w.run("delete", "parrot/a", "--yes").exits(0)
+}
+
+// A fork stays with all that it has when its parent is deleted, if it was detached, and a fork of it
+// does, too.
+func TestDetach(t *testing.T) { // A81
+	w := newWorld(t)
+	node := w.dev()
+	w.run("ask", "assistant/a", "What is 17 times 3?").exits(0, "51")
+	at := w.newest("assistant/a", "turn.completed")
+	w.run("fork", "assistant/a", "assistant/b", "--use-tools").exits(0)
+	w.run("ask", "assistant/b", "What is 17 times 3?").exits(0, "51")
+	w.run("fork", "assistant/b", "assistant/c").exits(0)
+	w.run("fork", "assistant/b", "assistant/d", "--at", at).exits(1, "fork assistant/a at "+at)
+	history := w.run("history", "assistant/c").exits(0).out
+
+	w.run("delete", "assistant/a", "--detach", "--dry-run").exits(0, "assistant/b would copy the events up to "+at, "assistant/a would lose")
+	w.run("show", "assistant/b").exits(0, "assistant/a at event "+at)
+	w.run("delete", "assistant/a", "--detach", "--yes").exits(0, "assistant/b: detached", "assistant/a: deleted")
+	w.run("ask", "assistant/a", "What is 2 times 2?").exits(0, "4") // another agent
+	w.run("delete", "assistant/a", "--yes").exits(0, "assistant/a: deleted")
+	w.run("show", "assistant/b").exits(0, "assistant/a at event "+at+", detached from it")
+	for _, name := range []string{"assistant/b", "assistant/c"} {
+		w.run("verify", name).exits(0)
+		w.run("why", name, at).exits(0)
+		w.run("replay", name, "--plain").exits(0, "17 times 3")
+		w.run("export", name, "--to", name[10:]+".jsonl").exits(0)
+		w.run("events", name, "--from", "2").exits(0, "17 times 3")
+	}
+	w.run("doctor", "--deep").exits(0)
+	w.run("import", "b.jsonl", "--as", "assistant/i").exits(0)
+	w.run("history", "assistant/i").exits(0, "17 times 3 is 51")
+	w.run("verify", "assistant/i").exits(0)
+	if got := w.run("history", "assistant/c").exits(0).out; got != history {
+		t.Errorf("got history %s, want %s", got, history)
+	}
+	w.run("fork", "assistant/b", "assistant/e", "--at", at).exits(0)
+	w.run("history", "assistant/e").exits(0, "17 times 3 is 51")
+	w.run("delete", "assistant/b", "--detach", "--yes").exits(0, "assistant/c: detached", "assistant/e: detached", "assistant/b: deleted")
+	node.kill()
+	w.dev()
+	w.run("ask", "assistant/c", "What is 6 times 7?").exits(3, "has no recorded result")
+	w.run("delete", "assistant/c", "--yes").exits(0)
 }

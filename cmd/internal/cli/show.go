@@ -110,8 +110,11 @@ func (r *statusRows) origin(s projections.AgentStatus) {
 		if o.Imported {
 			from = "imported"
 		}
+		if o.Detached {
+			dry = ", detached from it"
+		}
 		if !o.Tools {
-			dry = fmt.Sprintf("; its tools are dry: %s use-tools %s", r.started, r.agent)
+			dry += fmt.Sprintf("; its tools are dry: %s use-tools %s", r.started, r.agent)
 		}
 		r.add(from, "%s at event %d%s", o.Parent, o.At, dry)
 		if with := changesText(o.Set); with != "" {

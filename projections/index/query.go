@@ -83,8 +83,40 @@ type position struct {
 // Effects yields the calls of tools that q chooses, oldest first by when they
 // were asked for.
 func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
-	st, err := q.effects()
-	return s.calls(ctx, st, err, ofEffects, func(line []byte, repeats int64) (any, error) { return effectLine(line, repeats) })
+	after, err := readCallKey(q.After)
+	return ordered(s.rows(ctx, q.effects(after), err, effectRow), after, q.Limit)
+}
+
+// effects is the statement of Effects. Its index returns the rows in the order of their times, so
+// that a page costs only the rows that it passes.
+func (q Query) effects(after callKey) statement {
+	index := "effects_at"
+	switch {
+	case q.Tool != "":
+		index = "effects_tool"
+	case q.Outcome != "" && q.Outcome != projections.CallCompleted:
+		index = "effects_outcome"
+	}
+	st := q.calls(`e.at, a.kind, a.key, e.n, e.line, `+repeats, index)
+	if after != "" {
+		st.add(` AND e.at >= ?`, after.at())
+	}
+	st.add(` ORDER BY e.at`)
+	return st
+}
+
+// effectRow reads a row of Effects.
+func effectRow(r *sql.Rows) (row Row, err error) {
+	var at position
+	var line []byte
+	var earlier sql.NullInt64
+	if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &line, &earlier); err != nil {
+		return Row{}, err
+	}
+	key := callKeyOf(at)
+	row.Key, row.Cursor = string(key), key.cursor()
+	row.Line, err = effectLine(line, earlier.Int64)
+	return row, err
 }
 
 // effectLine returns the line of a call with the earlier call that it repeats; 0: none. Only the
@@ -103,66 +135,38 @@ func effectLine(line []byte, repeats int64) (json.RawMessage, error) {
 // [projections.MarkRepeats].
 const repeats = `(SELECT max(o.n) FROM effects o WHERE o.agent = e.agent AND o.acted = e.same AND o.n < e.n)`
 
-// effects is the statement of Effects. Its index returns the rows in their order,
-// except those of the same time, so that a page costs only the rows that it passes.
-func (q Query) effects() (statement, error) {
-	index := "effects_at"
-	switch {
-	case q.Tool != "":
-		index = "effects_tool"
-	case q.Outcome != "" && q.Outcome != projections.CallCompleted:
-		index = "effects_outcome"
-	}
-	var after position
-	err := readCursor(q.After, ofEffects, &after)
-	st := q.calls(`e.at`, index)
-	if q.After != "" {
-		st.add(` AND e.at >= ? AND (e.at, a.kind, a.key, e.n) > (?, ?, ?, ?)`, after.At, after.At, after.Kind, after.Key, after.N)
-	}
-	st.add(` ORDER BY e.at, a.kind, a.key, e.n`)
-	st.limit(q.Limit)
-	return st, err
-}
-
 // Approvals yields the calls that wait for a person's approval, agent by agent,
 // as messages.Approval. The filter's times bound when the call was asked for.
 func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	var after position
 	err := readCursor(q.After, ofApprovals, &after)
 	q.Outcome = projections.CallWaiting
-	st := q.calls(`0`, "effects_outcome")
+	st := q.calls(`a.kind, a.key, e.n, e.line`, "effects_outcome")
 	if q.After != "" {
 		st.add(` AND (a.kind, a.key, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
 	}
 	st.add(` ORDER BY a.kind, a.key, e.n`)
 	st.limit(q.Limit)
-	return s.calls(ctx, st, err, ofApprovals, func(line []byte, _ int64) (any, error) {
-		var e projections.Effect
-		err := json.Unmarshal(line, &e)
-		approval, _ := e.AsApproval()
-		return approval, err
-	})
+	return s.rows(ctx, st, err, approvalRow)
 }
 
-// calls runs a statement of [Query.calls]. line reads the line of a row.
-func (s *Store) calls(ctx context.Context, st statement, err error, of string, line func(line []byte, repeats int64) (any, error)) iter.Seq2[Row, error] {
-	return s.rows(ctx, st, err, func(r *sql.Rows) (row Row, err error) {
-		var at position
-		var raw []byte
-		var earlier sql.NullInt64
-		if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &raw, &earlier); err != nil {
-			return Row{}, err
-		}
-		row.Cursor, row.Key = cursor(of, at), fmt.Sprintf("%020d\x00%s\x00%s\x00%020d", at.At, at.Kind, at.Key, at.N)
-		row.Line, err = line(raw, earlier.Int64)
-		return row, err
-	})
+// approvalRow reads a row of Approvals.
+func approvalRow(r *sql.Rows) (Row, error) {
+	var at position
+	var line []byte
+	if err := r.Scan(&at.Kind, &at.Key, &at.N, &line); err != nil {
+		return Row{}, err
+	}
+	var e projections.Effect
+	err := json.Unmarshal(line, &e)
+	approval, _ := e.AsApproval()
+	return Row{cursor(ofApprovals, at), fmt.Sprintf("%s\x00%s\x00%020d", at.Kind, at.Key, at.N), approval}, err
 }
 
-// calls begins the statement for calls that the filter chooses, without their order. at is
-// the time by which they are ordered, index the one to search.
-func (q Query) calls(at, index string) (s statement) {
-	s.add(`SELECT `+at+`, a.kind, a.key, e.n, e.line, `+repeats+` FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
+// calls begins the statement for columns of calls that the filter chooses, without their order.
+// index is the one to search.
+func (q Query) calls(columns, index string) (s statement) {
+	s.add(`SELECT `+columns+` FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
 	if q.Kind != "" {
 		s.add(` AND e.kind = ?`, q.Kind)
 	}
@@ -245,9 +249,13 @@ func readCursor(s, of string, position any) error {
 		err = json.Unmarshal(b, position)
 	}
 	if err != nil || !given {
-		return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", s)
+		return strangeCursor(s)
 	}
 	return nil
+}
+
+func strangeCursor(cursor string) error {
+	return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", cursor)
 }
 
 // queryer is a database or a transaction of it.

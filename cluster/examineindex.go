@@ -26,7 +26,7 @@ func (v *agentsIndex) examine(log eventlog.Reader) doctor.Check {
 		if err != nil || store == nil {
 			return err
 		}
-		effects, spent, err := replayed(ctx, log, s.Agent)
+		effects, spent, err := v.replayed(ctx, log, s.Agent)
 		var damage *eventlog.DamageError
 		if errors.As(err, &damage) { // another check tells
 			return nil
@@ -82,8 +82,9 @@ func (v *agentsIndex) upTo(ctx context.Context, s doctor.Subject) (*index.Store,
 	return nil, nil
 }
 
-// replayed folds an agent's frames as the index does, which drops a deleted agent.
-func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Used, error) {
+// replayed folds an agent's frames as the index does, which drops a deleted agent, and has of what was
+// imported the calls alone.
+func (v *agentsIndex) replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Used, error) {
 	effects, usage := new(projections.Effects), new(projections.Usage)
 	for rec, err := range log.Read(ctx, a, eventlog.Range{}) {
 		if err != nil {
@@ -91,6 +92,12 @@ func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]p
 		}
 		if eventlog.Ends(rec.Frame) {
 			effects, usage = new(projections.Effects), new(projections.Usage)
+		}
+		for frame, err := range v.imported(a, rec.Frame) {
+			if err != nil {
+				return nil, projections.Used{}, err
+			}
+			projections.Fold(frame, 0, effects)
 		}
 		projections.Fold(rec.Frame, 0, effects, usage)
 	}

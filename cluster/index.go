@@ -26,7 +26,9 @@ import (
 // hears of them into a file, and reads the log where that is not all. What the file has of a
 // partition that the node loses stays there, and is not shown. It implements gateway.Index.
 type agentsIndex struct {
-	log    partitionLog
+	log partitionLog
+	// blobs hold what imported agents did before. Nil: there are no such agents.
+	blobs  eventlog.Blobs
 	path   string
 	logger *slog.Logger
 	// most is the most messages of a transaction.
@@ -394,7 +396,7 @@ func (n *Node) openIndex(context.Context) error {
 
 func (n *Node) keepIndex(path string) error {
 	n.index = newAgentsIndex(n.log, path, n.cfg.Logger)
-	n.index.streams = n.integrity
+	n.index.streams, n.index.blobs = n.integrity, n.log
 	n.index.begin()
 	n.onClose(n.index.close)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/index"
 )
@@ -181,7 +183,7 @@ func (k *indexBuilder) look() error {
 			if m.Seq <= b.upto {
 				continue // it was read
 			}
-			if err := k.add(indexInput{of: p, Message: messageOf(m)}); err != nil {
+			if err := k.add(indexInput{of: p, Message: k.messageOf(m)}); err != nil {
 				return err
 			}
 		}
@@ -208,8 +210,26 @@ func (k *indexBuilder) next(p messages.Partition, b *building) (queue []eventlog
 	return queue, 0
 }
 
-func messageOf(m eventlog.Stored) index.Message {
-	return index.Message{Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
+func (v *agentsIndex) messageOf(m eventlog.Stored) index.Message {
+	return index.Message{
+		Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame),
+		Imported: func(first *messages.Frame) iter.Seq2[*messages.Frame, error] { return v.imported(m.Agent, first) },
+	}
+}
+
+// imported yields the frames of an agent's prefix that is a blob, if there is one before its frame.
+func (v *agentsIndex) imported(a messages.AgentID, first *messages.Frame) iter.Seq2[*messages.Frame, error] {
+	return func(yield func(*messages.Frame, error) bool) {
+		p, begins := messages.PrefixOf(first)
+		if !begins || p.Frames == (messages.Blob{}) {
+			return
+		}
+		for rec, err := range prefix.Frames(v.ctx, v.blobs, a, p, 0) {
+			if !yield(rec.Frame, unreadable(err)) {
+				return
+			}
+		}
+	}
 }
 
 // take takes in what a reader gives.
@@ -269,12 +289,20 @@ func later(decode func() (*messages.Frame, error)) func() (*messages.Frame, erro
 	}
 	return func() (*messages.Frame, error) {
 		f, err := decode()
-		damage := new(eventlog.DamageError)
-		if err == nil || errors.As(err, &damage) || errors.Is(err, messages.ErrLocked) || errors.Is(err, messages.ErrShredded) {
-			return f, err
+		if err != nil {
+			return nil, unreadable(err)
 		}
-		return nil, fmt.Errorf("%w: %w", index.ErrLater, err)
+		return f, nil
 	}
+}
+
+// unreadable returns the error of a frame for the index.
+func unreadable(err error) error {
+	damage := new(eventlog.DamageError)
+	if err == nil || errors.As(err, &damage) || errors.Is(err, messages.ErrLocked) || errors.Is(err, messages.ErrShredded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", index.ErrLater, err)
 }
 
 func (k *indexBuilder) commit() error {
@@ -368,7 +396,7 @@ func (k *indexBuilder) readOn(p messages.Partition, b *building) error {
 		after--
 	}
 	for m, err := range k.log.ReadPartition(k.ctx, p, after) {
-		message := messageOf(m)
+		message := k.messageOf(m)
 		switch {
 		case err != nil:
 			return err

@@ -17,6 +17,8 @@ type Effect struct {
 	// when that was recorded.
 	N  messages.EventNumber `json:"n"`
 	At time.Time            `json:"at,omitzero"`
+	// Imported reports whether the model asked for it before the agent was imported.
+	Imported bool `json:"imported,omitempty"`
 	// ToolCall has of the output its beginning, at most MaxPreview bytes.
 	ToolCall
 	// Repeats is the newest earlier call of the agent, in any turn, that has the same tool and
@@ -57,10 +59,22 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 		*e = Effects{origin: e.origin}
 	case x.Is(messages.ClearsAgent):
 		e.giveUp(x, func(*Effect) bool { return true })
+	case x.Is(messages.BeginsFork):
+		e.imported(x)
 	default: // a hook may give a call other arguments
 		if c := e.find(x.Turn, x.Call); c != nil {
 			e.change(c, x)
 		}
+	}
+}
+
+// imported marks all calls before if the event is that of an import.
+func (e *Effects) imported(x *event) {
+	if _, ok := x.Event.(messages.AgentImported); !ok {
+		return
+	}
+	for i := range e.list {
+		e.list[i].Imported = true
 	}
 }
 

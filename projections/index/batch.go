@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -29,6 +30,9 @@ type Message struct {
 	// Frame decodes it. Nil: it is no frame. After an error that wraps [ErrLater] it may be
 	// read at another time, after any other one never.
 	Frame func() (*messages.Frame, error)
+	// Imported yields the frames that come before a frame of the agent, if that is the first one of
+	// an imported agent; else nothing. Its errors are as those of Frame. Nil: there are none.
+	Imported func(first *messages.Frame) iter.Seq2[*messages.Frame, error]
 }
 
 // Position is that of the message.
@@ -151,8 +155,36 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 		f.leftOut(b.s.logger, m, "a frame repeats events that were applied; the index leaves it out", "event", frame.First)
 	default:
 		before := f.size()
-		f.apply(frame)
+		err := f.begin(m, frame)
+		switch {
+		case errors.Is(err, ErrLater):
+			return fmt.Errorf("read what was imported before message %d of shard %d: %w", m.Seq, shard, err)
+		case err != nil:
+			f.leftOut(b.s.logger, m, "what was imported cannot be read; the index leaves it out", "error", err)
+		}
+		f.apply(frame, true)
 		b.size += f.size() - before
+	}
+	return nil
+}
+
+// begin folds the frames of an imported agent before its first one: all of them, or none after an
+// error. What they used was not used here.
+func (f *folding) begin(m Message, first *messages.Frame) error {
+	if m.Imported == nil {
+		return nil
+	}
+	g := newFolding(f.shard, carry{})
+	g.id, g.last, g.bad, g.gone = f.id, f.last, f.bad, f.gone
+	for frame, err := range m.Imported(first) {
+		if err != nil {
+			return err
+		}
+		frame.KeyID = first.KeyID // they are encrypted as a whole
+		g.apply(frame, false)
+	}
+	if g.last > f.last {
+		*f = *g
 	}
 	return nil
 }
@@ -196,7 +228,8 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 // size returns how many bytes of arguments and texts the agent holds.
 func (f *folding) size() int { return f.effects.Size() + f.texts }
 
-func (f *folding) apply(frame *messages.Frame) {
+// apply folds a frame, with what its model calls used or without.
+func (f *folding) apply(frame *messages.Frame, used bool) {
 	f.effects.InFrame(frame)
 	for i, ev := range frame.Events {
 		n := frame.First + messages.EventNumber(i)
@@ -205,7 +238,9 @@ func (f *folding) apply(frame *messages.Frame) {
 			f.effects.InFrame(frame)
 		}
 		f.effects.Apply(n, ev)
-		f.usage.Apply(n, ev)
+		if used {
+			f.usage.Apply(n, ev)
+		}
 		f.say(n, frame, ev)
 	}
 	f.last = frame.Last()

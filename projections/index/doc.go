@@ -21,6 +21,8 @@
 //   - No text of an encrypted frame is searched for words, or stored for that; what effects lists of
 //     its calls is. At most projections.MaxSaid bytes of an event's
 //     text are, and none that is kept as a blob.
+//   - What an imported agent did before it was imported is found and listed as its own, and
+//     deleted with it. What its model calls used then is not counted.
 //   - Rows come in an order that does not change while pages are read, and that is
 //     the same on every node.
 //

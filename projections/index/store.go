@@ -17,7 +17,7 @@ import (
 
 // version is that of the folds and of the tables: a file of another one is
 // dropped.
-const version = 7
+const version = 8
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `

@@ -25,7 +25,11 @@ type item struct {
 	text   string
 }
 
-// itemID is the id of what an event of an agent said. An agent has fewer than 1<<32 events.
+// maxItem is the highest number of an event that can have an item. An agent does not have as many
+// events, but an imported one may number them as it likes.
+const maxItem = 1<<32 - 1
+
+// itemID is the id of what an event of an agent said.
 func itemID(agent int64, n messages.EventNumber) int64 { return agent<<32 | int64(n) }
 
 // say notes what an event says. Words of an encrypted frame are not kept: they would be
@@ -37,7 +41,7 @@ func (f *folding) say(n messages.EventNumber, frame *messages.Frame, ev messages
 	if encrypted {
 		s.Text = ""
 	}
-	if s.Text == "" && s.Input == "" {
+	if s.Text == "" && s.Input == "" || n > maxItem {
 		return
 	}
 	f.texts += len(s.Text)

@@ -27,7 +27,9 @@ tenant, oldest first. The text form cuts long arguments and outputs and says so;
 A call that repeats an earlier one of its agent, in any turn, is shown with the event of
 that: it has the same tool and the same arguments, and the earlier one may have had its
 effect. Calls of tools that only read are not. A call that is dry is one of a fork that has
-not called the tool: its output is on record in the log of the parent.
+not called the tool: its output is on record in the log of the parent. One that is imported was
+asked for before the agent was imported, and ran there. Calls from before a fork began are
+listed for its parent, and for the fork itself when it is named.
 
 --where looks into the arguments: order=7 finds a number and a text, paths of
 names and of places in lists have dots between (customer.name=Ann, items.0.sku=x),
@@ -108,6 +110,9 @@ func outcomeText(e projections.Effect) string {
 	}
 	if e.Attempt > 1 {
 		outcome += fmt.Sprintf(", %d attempts", e.Attempt)
+	}
+	if e.Imported {
+		outcome += ", imported"
 	}
 	return outcome
 }

@@ -28,6 +28,9 @@ each event the first %d KiB are searched; what is kept as a blob is not.
 KEY is the id of a call or of an input, or the idempotency key of a call, or the first %d
 characters of one or more. It is written as the log has it.
 
+What an imported agent did before is found, too. Events from before a fork began are
+found once, as its parent's: the fork shares them.
+
 Words of encrypted agents are not searched:
 they are found by ids and keys alone.`, projections.MaxSaid>>10, index.MinPrefix),
 		Example: `  reprise find refund order 7

@@ -43,11 +43,12 @@ func TestImport(t *testing.T) { // A83
 		sameEvents(t, far.exported("a.jsonl.gz")[0], withoutLast(w.run("events", "assistant/a", "-o", "json").exits(0).objects()))
 		for _, view := range []string{"history", "state", "turns", "usage", "effects"} {
 			got, want := w.run(view, "assistant/a", "-o", "json").exits(0).out, far.run(view, "assistant/a", "-o", "json").exits(0).out
-			if got != want {
+			if strings.ReplaceAll(got, `,"imported":true`, "") != want {
 				t.Errorf("%s: got %.2000s\nwant %.2000s", view, got, want)
 			}
 		}
 		w.run("show", "assistant/a").exits(0, "imported", "assistant/a at event")
+		w.run("effects").exits(0, "assistant/a", "completed, imported")
 		w.run("import", file("a.jsonl.gz"), "--key-file", "key").exits(0, "imported before")
 		w.run("import", file("redacted.jsonl"), "--key-file", "key").exits(1, "exists", "--as")
 		w.run("import", file("redacted.jsonl"), "--key-file", "key", "--as", "assistant/r").exits(0, "assistant/r: imported")
@@ -74,6 +75,7 @@ func TestImport(t *testing.T) { // A83
 		w.run("import", file("two.jsonl"), "--key-file", "key", "--agent", "assistant/none").exits(1, "is not in the file")
 		w.run("import", file("two.jsonl"), "--key-file", "key", "--agent", "support/s", "--as", "support/s2", "--dry").exits(0, "support/s2: imported")
 		w.run("show", "support/s2").exits(0, "paused", "its tools are dry", "approve support/s2")
+		w.run("approvals").exits(0, "support/s2")
 		w.run("verify", "support/s2").exits(0, "support/s2: equal")
 		w.run("delete", "support/s2", "--yes").exits(0)
 		if n := w.blobs("support/s2"); n != 0 {
@@ -81,6 +83,43 @@ func TestImport(t *testing.T) { // A83
 		}
 		w.run("import", file("two.jsonl"), "--key-file", "key", "--agent", "support/s", "--as", "support/s2").exits(1, "exists, or did")
 	})
+}
+
+// What an imported agent did before is found and listed as long as the agent is there, by an index that is built
+// again, too.
+func TestImportIsFound(t *testing.T) { // A83, A87
+	w := newWorld(t)
+	w.file("reprise.yaml", exportable)
+	node := w.node("dev", "--listen", "127.0.0.1:0")
+	w.run("ask", "assistant/a", "please use the dump tool").exits(0)
+	w.run("export", "assistant/a", "--to", "a.jsonl").exits(0)
+	w.run("import", "a.jsonl", "--as", "assistant/b").exits(0)
+	check := func(want int) {
+		t.Helper()
+		for _, args := range [][]string{{"find", "please", "dump"}, {"effects"}} {
+			seen := 0
+			for _, row := range w.run(append(args, "-o", "json")...).exits(0).objects() {
+				if strings.HasSuffix(row["agent"].(string), "assistant/b") {
+					seen++
+				}
+			}
+			if seen != want {
+				t.Errorf("%s: got %d rows of assistant/b, want %d", args[0], seen, want)
+			}
+		}
+	}
+	check(1)
+	w.run("doctor", "--deep", "assistant/b").exits(0)
+	node.kill()
+	for _, file := range []string{"index.db", "index.db-wal", "index.db-shm"} {
+		if err := os.Remove(filepath.Join(w.dir, ".reprise", "index", file)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	w.node("dev", "--listen", "127.0.0.1:0")
+	check(1)
+	w.run("delete", "assistant/b", "--yes").exits(0)
+	check(0)
 }
 
 // other returns another folder, for nodes of another installation.

@@ -59,7 +59,7 @@ func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)
 	if p.full(n) {
 		return false
 	}
-	b, err := json.Marshal(v)
+	b, err := marshalled(v)
 	if err != nil {
 		p.err = err
 		return false
@@ -71,6 +71,14 @@ func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)
 		return p.flush()
 	}
 	return p.err == nil
+}
+
+// marshalled returns the JSON of v. Of a line of an owner that is the line, which [owned.add] has checked.
+func marshalled(v any) ([]byte, error) {
+	if line, ok := v.(json.RawMessage); ok {
+		return line, nil
+	}
+	return json.Marshal(v)
 }
 
 // full reports whether the page has no room for the line about event n, with which

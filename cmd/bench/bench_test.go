@@ -82,7 +82,7 @@ func TestFigures(t *testing.T) {
 		}},
 		"snapshots": {3: {"turns without snapshots and index", "turns with snapshots", "turns with snapshots and index", "turns with snapshots and index: CPU per 1,000 turns"}},
 		"index":     {300: {"index built", "approvals", "usage --by agent --since 24h", "effects --tool --where"}},
-		"find":      {100: {"effects, all", "find: a word that is once", "find: a word that all have, a page", "find: a key"}},
+		"find":      {100: {"effects, all", "effects, a page", "why, of an agent with few events", "why, of an agent with a long log", "find: a word that is once", "find: a word that all have, a page", "find: a key"}},
 		"replay": {
 			1:  {"replay of 1,000 events", "fork at event 1,000", "first rows of a timeline, event 1,000"},
 			20: {"verify streams of 50 events"},

@@ -133,7 +133,7 @@ func (w *work) build(ctx context.Context, store *index.Store) (rate float64, err
 // framesOf are the frames of agent i: a turn with one call of a tool. One in a
 // hundred waits for approval.
 func framesOf(i int, at time.Time) (a messages.AgentID, frames []*messages.Frame) {
-	a = messages.AgentID{Tenant: messages.DefaultTenant, Kind: []string{"support", "billing", "sales", "ops"}[i%4], Key: fmt.Sprintf("customer-%06d", i*7919%1_000_000)}
+	a = messages.AgentID{Tenant: messages.DefaultTenant, Kind: kinds[i%4], Key: fmt.Sprintf("customer-%06d", i*7919%1_000_000)}
 	tool, call := []string{"refund", "lookup", "mail"}[i%3], messages.CallID(fmt.Sprintf("call_%d", i))
 	arguments := fmt.Sprintf(`{"order":%d,"customer":{"name":"Ann %d","country":"DE"},"reason":"it came broken and late"}`, i%5000, i)
 	first := &messages.Frame{ID: "01JZX4Q0000000000000000000", Epoch: 1, First: 1, Time: at.Add(-time.Duration(i) * time.Second), Events: []messages.Event{

@@ -84,7 +84,7 @@ var children = map[string]func(context.Context, io.Reader, io.Writer) error{
 type work struct {
 	idle     int   // agents that memory counts
 	indexed  int   // agents that the index is built of
-	stored   int   // events of the index that find searches
+	stored   int   // events of the store that find searches
 	verified int   // streams that replay verifies
 	events   []int // lengths of the logs of agents that activation reads
 	longest  int   // turns that the history of such an agent shows at most
@@ -119,7 +119,7 @@ func (w *work) figures() []bench.Figure {
 		{Name: "waiting", About: "what agents cost while they wait for their models", Run: w.waits},
 		{Name: "snapshots", About: "turns with snapshots, and with the index too, beside turns without", Run: w.snapshots},
 		{Name: "index", About: "the index of many agents: how fast it is built, how long a page takes", Run: w.index},
-		{Name: "find", About: "effects and find over the index of a store, beside SQLite's scan of the same rows", Run: w.find},
+		{Name: "find", About: "effects, find and why asked of a node with many events, beside SQLite's scan of its index", Run: w.find},
 		{Name: "replay", About: "logs folded, forked, opened and verified, beside fetching their messages", Run: w.replay},
 		{Name: "interrupt", About: "how soon an interrupt reaches a running tool while other agents work", Run: w.interrupts},
 		{Name: "cluster", About: "several nodes, one NATS server and three: asks, turns, a leave, a join, a kill", Run: w.cluster},

@@ -39,10 +39,20 @@ func (w *writer) prepared(statement string) *sql.Stmt {
 	return prepared
 }
 
-func (w *writer) do(statement string, args ...any) {
-	if prepared := w.prepared(statement); w.err == nil {
-		_, w.err = prepared.ExecContext(w.ctx, args...)
+func (w *writer) do(statement string, args ...any) { _ = w.insert(statement, args...) }
+
+// insert is do for a statement that inserts a row, whose id it returns.
+func (w *writer) insert(statement string, args ...any) (id int64) {
+	prepared := w.prepared(statement)
+	if w.err != nil {
+		return 0
 	}
+	done, err := prepared.ExecContext(w.ctx, args...)
+	if err == nil {
+		id, err = done.LastInsertId()
+	}
+	w.err = err
+	return id
 }
 
 // agent writes the results of an agent's frames.
@@ -67,10 +77,10 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	if len(c.Effects)+len(c.Asked) > 0 {
 		raw = w.json(c)
 	}
-	insert := w.prepared(`INSERT INTO agents (shard, tenant, kind, key, last, bad, encrypted, carry) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, bad = excluded.bad, encrypted = excluded.encrypted, carry = excluded.carry RETURNING id`)
-	if w.err == nil {
-		w.err = insert.QueryRowContext(w.ctx, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), f.bad, f.encrypted, raw).Scan(&f.id)
+	if f.id == 0 {
+		f.id = w.insert(`INSERT INTO agents (shard, tenant, kind, key, last, bad, encrypted, carry) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), f.bad, f.encrypted, raw)
+	} else {
+		w.do(`UPDATE agents SET last = ?, bad = ?, encrypted = ?, carry = ? WHERE id = ?`, int64(f.last), f.bad, f.encrypted, raw, f.id)
 	}
 	for _, e := range calls {
 		w.effect(f.id, e)

@@ -53,7 +53,8 @@ func (s *Store) Encrypted(ctx context.Context, tenant string, shards []int) (age
 const foundOrder = `at DESC, kind, key, n DESC, what`
 
 // statement is the statement of Find. The text around the words is made for the rows of the
-// page alone, in the marks that snippetOf removes.
+// page alone, in the marks that snippetOf removes, by a second pass over what matches: a search for
+// each row would read what matches up to that row.
 func (q FindQuery) statement(after position) (s statement) {
 	s.add(`WITH found AS MATERIALIZED (`)
 	q.part(&s, after, `SELECT i.at AS at, a.kind AS kind, a.key AS key, i.id & 4294967295 AS n, 'input id' AS what, i.input AS name, i.turn AS turn, i.text AS text, NULL AS line, NULL AS item
@@ -68,8 +69,8 @@ func (q FindQuery) statement(after position) (s statement) {
 		FROM words CROSS JOIN items i ON i.id = words.rowid CROSS JOIN agents a ON a.id = i.id >> 32 WHERE i.tenant = ?`, "i", "")
 	s.add(` ORDER BY ` + foundOrder)
 	s.limit(q.Limit)
-	s.add(`) SELECT at, kind, key, n, what, name, turn, line, CASE WHEN item IS NULL THEN text
-		ELSE (SELECT snippet(words, 0, char(2), char(3), '…', 24) FROM words WHERE words MATCH ? AND rowid = item) END FROM found ORDER BY `+foundOrder, q.Search.words)
+	s.add(`), shown AS MATERIALIZED (SELECT rowid AS item, snippet(words, 0, char(2), char(3), '…', 24) AS snippet FROM words WHERE words MATCH ? AND +rowid IN (SELECT item FROM found))
+		SELECT at, kind, key, n, what, name, turn, line, coalesce(snippet, text) FROM found LEFT JOIN shown ON shown.item = found.item ORDER BY `+foundOrder, q.Search.words)
 	return s
 }
 

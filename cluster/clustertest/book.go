@@ -92,7 +92,11 @@ func (b *book) tell(s stored) {
 			}
 			for _, id := range endedBy(ev) {
 				delete(b.taken, taken{s.agent, id})
-				if s := b.sent[id]; s != nil && !s.acked.IsZero() && !b.ended[id] {
+				sent := b.sent[id]
+				if sent != nil && agentID(sent.agent) != s.agent {
+					continue // a fork ends the turn that it begins in, and its parent's has not ended by that
+				}
+				if sent != nil && !sent.acked.IsZero() && !b.ended[id] {
 					b.open--
 				}
 				b.ended[id] = true

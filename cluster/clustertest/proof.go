@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -104,7 +105,7 @@ func (w *World) Prove() Account {
 		e.chain(a, frames)
 		e.inputs(a, frames)
 		e.waits(frames)
-		e.turns(a, frames)
+		e.turns(a, e.whole(frames))
 		e.calls(frames)
 		e.account.Agents++
 		e.account.Frames += len(frames)
@@ -171,10 +172,13 @@ func (w *World) quiet() (visits []Visit, log map[messages.AgentID][]stored) {
 		open := 0
 		for _, frames := range log {
 			for _, ev := range events(frames) {
-				if _, is := ev.(messages.TurnStarted); is {
+				switch ev := ev.(type) {
+				case messages.TurnStarted:
 					open++
-				}
-				switch ev.(type) {
+				case messages.AgentForked:
+					if ev.Turn != "" {
+						open++
+					}
 				case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 					open--
 				}
@@ -214,7 +218,9 @@ func (e *evidence) chain(a messages.AgentID, frames []stored) {
 	for _, s := range frames {
 		f := s.frame
 		if last.frame == nil {
-			if (f.First != 1 || f.Prev != "") && !tombstone(f) {
+			if messages.Is(f.Events[0].EventType(), messages.BeginsFork) && f.Prev == "" {
+				e.prefix(a, f)
+			} else if (f.First != 1 || f.Prev != "") && !tombstone(f) {
 				e.b.fault("the first frame of %s begins with event %d and follows %q", a, f.First, f.Prev)
 			}
 		} else {
@@ -232,6 +238,39 @@ func (e *evidence) chain(a messages.AgentID, frames []stored) {
 		}
 		last = s
 	}
+}
+
+// prefix holds that the frame whose events come last before the own first one of an agent is that of its
+// parent. What is in front of an imported agent is in no log, and which it is of an encrypted one cannot be read.
+func (e *evidence) prefix(a messages.AgentID, f *messages.Frame) {
+	p, is := messages.PrefixOf(f)
+	if !is && !f.Encrypted() {
+		e.b.fault("the first frame of %s begins with event %d, and names no events before that", a, f.First)
+	}
+	for _, s := range e.log[p.Agent] {
+		if s.frame.First <= p.Last && p.Last <= s.frame.Last() && s.digest == p.Digest {
+			return
+		}
+	}
+	if (p.Agent != messages.AgentID{}) {
+		e.b.fault("%s begins with the events of %s up to %d, whose frame is not the one with the digest %s", a, p.Agent, p.Last, p.Digest)
+	}
+}
+
+// whole are the frames of an agent behind those of the parents that it begins with.
+func (e *evidence) whole(own []stored) (frames []stored) {
+	p, is := messages.PrefixOf(own[0].frame)
+	if !is || len(e.log[p.Agent]) == 0 {
+		return own
+	}
+	for _, s := range e.whole(e.log[p.Agent]) {
+		if s.frame.First > p.Last {
+			break
+		}
+		s.frame = eventlog.Recorded{Frame: s.frame}.Upto(p.Last).Frame
+		frames = append(frames, s)
+	}
+	return append(frames, own...)
 }
 
 // tombstone says that what was before a frame is rightly gone.
@@ -332,7 +371,7 @@ func (e *evidence) turns(a messages.AgentID, frames []stored) {
 func (e *evidence) calls(frames []stored) {
 	for _, s := range frames {
 		for _, ev := range s.frame.Events {
-			if started, is := ev.(messages.ToolStarted); is {
+			if started, is := ev.(messages.ToolStarted); is && !started.Dry {
 				e.intended[attempt{started.Key, started.Attempt}] = intent{s.agent, s.frame.Epoch}
 			}
 		}

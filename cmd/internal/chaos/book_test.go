@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -43,10 +44,7 @@ func (s *sent) owed() bool {
 
 // answer is what its turn says in the end, if all goes well.
 func (s *sent) answer() string {
-	if s.Said != "" {
-		return s.Plan.output(s.Said)
-	}
-	return s.Plan.output(s.ID)
+	return s.Plan.output(cmp.Or(s.Said, s.ID))
 }
 
 // book is what the bookkeeper knows: what was acknowledged, and what readers
@@ -61,9 +59,11 @@ type book struct {
 	calls   map[callOf]client.Event
 	decided []decided
 	child   string // that was brought to life last
-	acks    int    // of inputs
-	facts   int    // that readers were shown
-	again   int    // sent once more under an id that was acknowledged
+	// branches are agents that begin with the events of others.
+	branches map[string]*branch
+	acks     int // of inputs
+	facts    int // that readers were shown
+	again    int // sent once more under an id that was acknowledged
 	// differ are events that readers were shown twice, and differently.
 	differ []violation
 }
@@ -101,6 +101,7 @@ func newBook() *book {
 	return &book{
 		sent: make(map[string]*sent), ended: make(map[string]bool), open: make(map[string]*sent),
 		shown: make(map[string]map[messages.EventNumber]client.Event), calls: make(map[callOf]client.Event),
+		branches: make(map[string]*branch),
 	}
 }
 
@@ -136,9 +137,16 @@ func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
 		}
 		b.shown[agent][e.N] = e
 		b.facts++
+		of := b.branches[agent]
 		for _, id := range endedBy(e) {
+			if s := b.sent[id]; of != nil && (s == nil || s.Agent != agent) {
+				continue // its source ends that itself
+			}
 			b.ended[id] = true
 			delete(b.open, id)
+		}
+		if of != nil && (e.N <= of.at || e.Type == "child.spawned") {
+			return // what waits since before it began was inherited
 		}
 		switch e.Type {
 		case "child.spawned":
@@ -181,6 +189,8 @@ type fields struct {
 	Child       string
 	N           messages.EventNumber
 	How         string
+	Dry         bool
+	Fork        string
 }
 
 // task is what a call that was asked for gives another agent to do.

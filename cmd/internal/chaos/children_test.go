@@ -54,8 +54,8 @@ func (e *evidence) fetch(ctx context.Context, c *client.Client) error {
 		ev    client.Event
 	}
 	var all []payload
-	for agent, log := range e.logs {
-		seen := make(map[string]bool)
+	for agent := range e.logs {
+		log, seen := e.own(agent), make(map[string]bool)
 		for _, ev := range log {
 			for _, found := range sha256s.FindAllStringSubmatch(string(ev.Data), -1) {
 				if !seen[found[1]] {
@@ -110,7 +110,7 @@ func tasks(log []client.Event) map[string]*task {
 // offspring holds that each call that is a child ended once, as the child's own
 // log says it did, and that no child works for a call that is none.
 func (t *trial) offspring() {
-	for input, c := range tasks(t.log) {
+	for input, c := range tasks(t.own(t.agent)) {
 		f := field(c.spawned)
 		if len(c.ends) != 1 {
 			t.wrong(append([]client.Event{c.spawned}, c.ends...), "the child of call %s ended %d times", f.Call, len(c.ends))
@@ -132,10 +132,10 @@ func (t *trial) offspring() {
 	}
 }
 
-// removed says that an agent that works for others was deleted.
+// removed says that an agent that works for others, or a branch, was deleted.
 func (e *evidence) removed(agent string) bool {
 	log := e.logs[agent]
-	return slices.Contains(e.children, agent) && len(log) > 0 && log[0].Type == "agent.deleted"
+	return (slices.Contains(e.children, agent) || e.branches[agent] != nil) && len(log) > 0 && log[0].Type == "agent.deleted"
 }
 
 // removedForGood holds that only the tombstone of such an agent is left: no task

@@ -114,13 +114,13 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // command runs the product in a process of this program.
-func command(w *world) func(args ...string) *exec.Cmd {
-	return func(args ...string) *exec.Cmd {
+func command(w *world) func(ctx context.Context, args ...string) *exec.Cmd {
+	return func(ctx context.Context, args ...string) *exec.Cmd {
 		self, err := os.Executable()
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		cmd := exec.CommandContext(w.ctx, self, append([]string{commandWord}, args...)...)
+		cmd := exec.CommandContext(ctx, self, append([]string{commandWord}, args...)...)
 		cmd.Dir = w.dir
 		return cmd
 	}
@@ -287,8 +287,8 @@ func (c *cluster) finish() {
 	c.judge(proof)
 	c.t.Log("history: " + c.history.prove(c.world))
 	c.t.Logf("seed %d, %d nodes, %d servers, encrypted %t, %s: %+v; %s; %s\n%s", *seed, *nodes, *servers, c.encrypted,
-		until.Sub(c.began).Round(time.Second), account, c.book, proof, c.table(proof.logs, until))
-	c.punctual(figure(proof.logs, proof.sent, until), c.outages, *servers > 1)
+		until.Sub(c.began).Round(time.Second), account, c.book, proof, c.table(proof.owned(), until))
+	c.punctual(figure(proof.owned(), proof.sent, until), c.outages, *servers > 1)
 	if account.Moves == 0 || c.fenced() == 0 && *duration >= long {
 		c.t.Errorf("the run does not count: the fence refused %d writes, and %d partitions moved", c.fenced(), account.Moves)
 	}

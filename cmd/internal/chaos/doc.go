@@ -16,6 +16,12 @@
 // again under the same address with the same ids: nothing of an earlier life may be
 // read, be stored or come again. The store is encrypted if the seed is even.
 //
+// Agents are forked at events that the seed chose, inside of turns and forks of forks too, and exports of
+// them are imported under other addresses. Some of these use their tools, some are deleted with the forks
+// below them. Each must begin once, with the events and the history of its source; no dry call may reach a
+// tool; and what it does later may be in no log but its own. In the end reprise verify must find every
+// agent equal.
+//
 // TestCluster puts the same load, book and proof on a cluster of real processes, nodes
 // and NATS servers of package clustertest, and harms it: nodes are killed, frozen past
 // their membership, cut off, muted, stalled and stopped, others join and leave,

@@ -41,6 +41,7 @@ const (
 	onChild  = "child"  // a reader was shown an event about a child
 	onDelete = "delete" // the end of an agent was acknowledged
 	onAnew   = "anew"   // an agent that was deleted was given its first input
+	onFork   = "fork"   // a fork was acknowledged, and is to begin
 )
 
 // triggers are drawn from evenly. The small ones end a node while it recovers
@@ -54,6 +55,7 @@ var triggers = []trigger{
 	{what: onFact, n: 20}, {what: onFact, n: 900},
 	{what: onChild, n: 5}, {what: onChild, n: 30},
 	{what: onDelete, n: 3}, {what: onAnew, n: 3},
+	{what: onFork, n: 2}, {what: onFork, n: 2},
 }
 
 // draw chooses how the next round ends.

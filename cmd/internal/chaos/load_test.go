@@ -3,6 +3,8 @@
 package chaos
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -228,6 +230,10 @@ func (w *world) startLoad() {
 		w.mortals = append(w.mortals, m)
 		w.publishing.Go(m.run)
 	}
+	for i := range forkers {
+		f := newForker(w, i)
+		w.publishing.Go(func() { f.publisher.run(f.step, perForks) })
+	}
 	w.running.Go(func() { w.decide(false) })
 	w.running.Go(func() { w.decide(true) })
 }
@@ -237,7 +243,7 @@ func (w *world) turnTo(generation int64) {
 	w.generation.Store(generation)
 	for n := range agents {
 		agent := w.agent(n)
-		w.running.Go(func() { w.follow(agent) })
+		w.running.Go(func() { w.follow(w.ctx, agent) })
 	}
 }
 
@@ -347,7 +353,7 @@ func (p *publisher) settle(s *sent, life int, err error) {
 
 // send gives an input to a node and returns when it is acknowledged.
 func (p *publisher) send(d *endpoint, s *sent, prompt bool) error {
-	in := messages.Input{ID: s.ID, Policy: s.Policy, Content: messages.TextContent(s.Plan.text(s.ID))}
+	in := messages.Input{ID: s.ID, Policy: s.Policy, Content: messages.TextContent(s.Plan.text(cmp.Or(s.Said, s.ID)))}
 	if s.Delay > 0 {
 		in.In = messages.Span(s.Delay)
 	}
@@ -441,15 +447,15 @@ func (w *world) fault(format string, args ...any) {
 }
 
 // follow reads an agent's events as they come, through one endpoint after the other.
-func (w *world) follow(agent string) {
-	for next := messages.EventNumber(1); ; {
-		d, err := w.system.open(w.ctx)
+func (w *world) follow(ctx context.Context, agent string) {
+	for next := messages.EventNumber(1); ctx.Err() == nil; {
+		d, err := w.system.open(ctx)
 		if err != nil {
 			return
 		}
 		for line, err := range d.client.Query(d.ctx, agent, messages.Query{View: "events", From: next, Follow: true}) {
 			var e client.Event
-			if err != nil || json.Unmarshal(line, &e) != nil {
+			if err != nil || ctx.Err() != nil || json.Unmarshal(line, &e) != nil {
 				break
 			}
 			if e.N != next {

@@ -32,6 +32,7 @@ type evidence struct {
 	children []string
 	blobs    int
 	mortals  []*mortal
+	branches map[string]*branch
 }
 
 // gather waits until every agent has come to rest and reads all logs. What is
@@ -69,13 +70,16 @@ func (w *world) ended() {
 func (w *world) read(c *client.Client) (*evidence, error) {
 	w.book.Lock()
 	e := &evidence{sent: maps.Clone(w.book.sent), shown: make(map[string]map[messages.EventNumber]client.Event),
-		logs: make(map[string][]client.Event), letters: make(map[string]messages.Code), decided: slices.Clone(w.book.decided), differ: slices.Clone(w.book.differ)}
+		logs: make(map[string][]client.Event), letters: make(map[string]messages.Code), branches: maps.Clone(w.book.branches), decided: slices.Clone(w.book.decided), differ: slices.Clone(w.book.differ)}
 	for agent, shown := range w.book.shown {
 		e.shown[agent] = maps.Clone(shown)
 	}
 	w.book.Unlock()
 	for _, s := range e.sent {
 		e.logs[s.Agent] = nil
+	}
+	for agent := range e.branches {
+		e.logs[agent] = nil
 	}
 	e.mortals = w.mortals
 	for _, m := range w.mortals {
@@ -178,8 +182,8 @@ func (e *evidence) resting() bool {
 			return false
 		}
 	}
-	for _, log := range e.logs {
-		for _, c := range tasks(log) {
+	for agent, log := range e.logs {
+		for _, c := range tasks(e.own(agent)) {
 			if len(c.ends) == 0 {
 				return false
 			}
@@ -223,8 +227,8 @@ func (e *evidence) String() string {
 	for _, m := range e.mortals {
 		lives += m.life
 	}
-	return fmt.Sprintf("%d agents, %d of them children (%d deleted), %d lives of %d mortals, %d payloads, %d lines of the ledger, %d dead letters (%d of them taken later), events %v",
-		len(e.logs), len(e.children), removed, lives, len(e.mortals), e.blobs, len(e.ledger), len(e.letters), later, types)
+	return fmt.Sprintf("%d agents, %d of them children (%d deleted), %s, %d lives of %d mortals, %d payloads, %d lines of the ledger, %d dead letters (%d of them taken later), events %v",
+		len(e.logs), len(e.children), removed, e.branchesString(), lives, len(e.mortals), e.blobs, len(e.ledger), len(e.letters), later, types)
 }
 
 // accepted finds an input's acceptance in the log of the agent it was for.
@@ -267,7 +271,10 @@ func (e *evidence) prove() (all []violation) {
 			all = append(all, t.found...)
 			continue
 		}
-		checks := []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.decisions, t.commands, t.offspring}
+		checks := []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.decisions, t.commands, t.offspring, t.forks}
+		if b := e.branches[agent]; b != nil && b.begun {
+			checks = append(checks, t.began)
+		}
 		for _, m := range e.mortals {
 			if m.agent == agent {
 				checks = []func(){func() { m.told(t) }, t.turns, t.calls, t.offspring}
@@ -359,8 +366,10 @@ func (t *trial) inputs() {
 		}
 	}
 	t.late()
+	b := t.branches[t.agent]
 	for id, n := range accepted {
-		if s := t.sent[id]; s == nil || s.Agent != t.agent {
+		inherited := b != nil && t.about(id)[0].N <= b.at
+		if s := t.sent[id]; !inherited && (s == nil || s.Agent != t.agent) {
 			t.wrong(t.about(id), "input %s was accepted but never sent here", id)
 		}
 		if ended[id] != n {
@@ -459,6 +468,8 @@ type call struct {
 	attempts  int
 	outcomes  int
 	verdicts  []string // granted and denied
+	dry       bool     // its newest attempt
+	left      bool     // to the source of the branch
 }
 
 // calls holds of every tool call: it is asked for before it starts, it starts
@@ -475,6 +486,10 @@ func (t *trial) calls() {
 			continue
 		case "tool.started":
 			t.start(c, ev)
+		case "agent.forked", "agent.imported":
+			for _, c := range open {
+				c.key, c.left = "", true
+			}
 		case "approval.granted", "approval.denied":
 			if c != nil {
 				c.verdicts = append(c.verdicts, ev.Type)
@@ -509,11 +524,14 @@ func (t *trial) start(c *call, ev client.Event) {
 	case f.Attempt != c.attempts+1:
 		t.wrong(t.about(string(f.Call)), "attempt %d of call %s follows attempt %d", f.Attempt, f.Call, c.attempts)
 	}
-	c.key, c.onUnknown, c.attempts = f.Key, f.OnUnknown, f.Attempt
+	c.key, c.onUnknown, c.attempts, c.dry = f.Key, f.OnUnknown, f.Attempt, f.Dry
 }
 
 // doubtful holds that a person is asked only about outcomes that cannot be found out otherwise.
 func (t *trial) doubtful(c *call, ev client.Event) {
+	if c != nil && (c.dry || c.left) {
+		return
+	}
 	if c == nil || c.onUnknown != messages.Pause && (c.onUnknown != messages.Reconcile || !unsure(c.key)) {
 		t.wrong(t.about(string(field(ev).Call)), "the outcome of call %s need not be unknown", field(ev).Call)
 	}
@@ -543,7 +561,7 @@ func (t *trial) settled(c *call, ev client.Event) {
 			t.wrong([]client.Event{c.requested, ev}, "the result is not byte for byte what the program said")
 		}
 	}
-	if !t.earned[done+" "+c.key] {
+	if !c.dry && !t.earned[done+" "+c.key] {
 		t.wrong([]client.Event{c.requested, ev}, "the ledger has no %s under key %s", done, c.key)
 	}
 }
@@ -614,7 +632,7 @@ func (t *trial) invocations() {
 	intended, ran := make(map[attempt]bool), make(map[attempt]int)
 	for _, log := range t.logs {
 		for _, ev := range log {
-			if ev.Type == "tool.started" {
+			if ev.Type == "tool.started" && !field(ev).Dry {
 				intended[attempt{field(ev).Key, field(ev).Attempt}] = true
 			}
 		}
@@ -640,18 +658,19 @@ func agentOf(key string) string {
 	return strings.Join(parts[:max(len(parts)-2, 0)], "/")
 }
 
-// effects holds that nothing was done twice: neither under one key, nor for the
-// same place in the plan of an input.
+// effects holds that nothing was done twice: neither under one key, nor, but for what branches did, for
+// the same place in the plan of an input.
 func (t *trial) effects() {
 	type place struct {
-		input    string
-		position int
+		branch, input string
+		position      int
 	}
 	keys, places := make(map[string]int), make(map[place][]string)
 	for _, e := range t.ledger {
 		if e.What == "effect" {
 			keys[e.Key]++
-			places[place{e.Input, e.Position}] = append(places[place{e.Input, e.Position}], e.Tool+" "+e.Key)
+			at := place{t.branchOf(agentOf(e.Key)), e.Input, e.Position}
+			places[at] = append(places[at], e.Tool+" "+e.Key)
 		}
 	}
 	for key, n := range keys {

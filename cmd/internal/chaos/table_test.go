@@ -159,12 +159,15 @@ func repeated(by map[string]int) (n int) {
 	return n
 }
 
-// known are the events that readers were shown, by agent and in order.
+// known are the events that readers were shown, by agent and in order, but for those of branches.
 func (b *book) known() map[string][]client.Event {
 	b.Lock()
 	defer b.Unlock()
 	logs := make(map[string][]client.Event)
 	for agent, shown := range b.shown {
+		if b.branches[agent] != nil {
+			continue
+		}
 		for _, n := range slices.Sorted(maps.Keys(shown)) {
 			if n == messages.EventNumber(len(logs[agent])+1) {
 				logs[agent] = append(logs[agent], shown[n])

@@ -1,0 +1,163 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// branch is an agent that begins with the events of another one: a fork, or one that was imported from
+// an export.
+type branch struct {
+	agent, source string
+	at            messages.EventNumber // the newest event that both have
+	imported      bool
+	inside        bool // of a turn
+	// begun reports that it exists, gone that it was deleted.
+	begun, gone bool
+	ctx         context.Context // of those who read it
+	cancel      context.CancelFunc
+}
+
+// own are the events of an agent's log that are its own: those behind what it begins with.
+func (e *evidence) own(agent string) []client.Event {
+	log := e.logs[agent]
+	if b := e.branches[agent]; b != nil && len(log) > 0 && log[0].N == 1 { // else it was deleted
+		return log[min(len(log), int(b.at)):]
+	}
+	return log
+}
+
+// owned are the own events of all agents.
+func (e *evidence) owned() map[string][]client.Event {
+	logs := make(map[string][]client.Event)
+	for agent := range e.logs {
+		logs[agent] = e.own(agent)
+	}
+	return logs
+}
+
+// branchOf is the branch for whose calls an agent works, if it does for one's: its own, or those of an
+// agent that called it.
+func (e *evidence) branchOf(agent string) string {
+	for e.branches[agent] == nil {
+		i := slices.IndexFunc(e.logs[agent], func(ev client.Event) bool { return ev.Type == "input.accepted" && field(ev).Parent != nil })
+		if i < 0 {
+			return ""
+		}
+		agent = field(e.logs[agent][i]).Parent.Agent
+	}
+	return agent
+}
+
+// began holds that a branch begins with the events that its source has, and was begun once.
+func (t *trial) began() {
+	b := t.branches[t.agent]
+	begin := map[bool]string{false: "agent.forked", true: "agent.imported"}[b.imported]
+	own := t.own(t.agent)
+	if b.gone {
+		t.wrong(nil, "it was deleted, and is there")
+	}
+	if len(own) == 0 || own[0].Type != begin || own[0].N != b.at+1 {
+		t.wrong(own[:min(len(own), 1)], "%s at event %d of %s, and its own log does not begin so", begin, b.at, b.source)
+		return
+	}
+	for _, ev := range own[1:] {
+		if ev.Type == begin {
+			t.wrong([]client.Event{own[0], ev}, "it began twice")
+		}
+	}
+	source := t.logs[b.source]
+	if t.removed(b.source) {
+		return
+	}
+	for i, ev := range t.log[:b.at] {
+		if i >= len(source) || !b.same(ev, source[i]) {
+			t.wrong([]client.Event{ev}, "event %d is not that of %s", ev.N, b.source)
+		}
+	}
+}
+
+// storedAs finds under what digests the payloads of an agent are stored. Those of an imported one, of which the
+// frames of an import in an export are none, are encrypted by its own key.
+var storedAs = regexp.MustCompile(`,"stored":"[0-9a-f]*"|"frames":{[^}]*}`)
+
+// same reports whether an event of a branch is that of its source.
+func (b *branch) same(ev, was client.Event) bool {
+	if b.imported {
+		ev.Data, was.Data = storedAs.ReplaceAll(ev.Data, nil), storedAs.ReplaceAll(was.Data, nil)
+	}
+	return sameEvent(ev, was)
+}
+
+// forks holds that each fork that was asked for was begun once or refused, as its parent has on record.
+func (t *trial) forks() {
+	type record struct{ requested, begun, refused int }
+	of := make(map[string]*record)
+	for _, ev := range t.own(t.agent) {
+		f := field(ev)
+		if of[f.Fork] == nil {
+			of[f.Fork] = new(record)
+		}
+		switch r := of[f.Fork]; {
+		case ev.Type == "fork.requested":
+			r.requested++
+		case ev.Type == "fork.settled" && f.N > 0:
+			r.begun++
+		case ev.Type == "fork.settled":
+			r.refused++
+		}
+	}
+	for _, agent := range slices.Sorted(maps.Keys(t.branches)) {
+		b := t.branches[agent]
+		if b.source != t.agent || b.imported {
+			continue
+		}
+		want := record{requested: 1, refused: 1}
+		if b.begun {
+			want = record{requested: 1, begun: 1}
+		}
+		if is := of[agent]; is == nil || *is != want {
+			t.wrong(t.about(agent), "the record of fork %s is %+v, want %+v", agent, is, want)
+		}
+		if !b.begun && len(t.logs[agent]) > 0 {
+			t.wrong(t.logs[agent], "fork %s was refused, and has events", agent)
+		}
+	}
+}
+
+// branchesString counts branches, and what their calls had without a run of the tool.
+func (e *evidence) branchesString() string {
+	begun, imported, gone, dry, known := 0, 0, 0, 0, 0
+	for agent, b := range e.branches {
+		switch {
+		case b.begun && b.imported:
+			imported++
+		case b.begun:
+			begun++
+		}
+		if b.gone {
+			gone++
+		}
+		newest := make(map[messages.CallID]bool)
+		for _, ev := range e.own(agent) {
+			switch f := field(ev); {
+			case ev.Type == "tool.started":
+				newest[f.Call] = f.Dry
+				if f.Dry {
+					dry++
+				}
+			case ev.Type == "tool.completed" && newest[f.Call]:
+				known++
+			}
+		}
+	}
+	return fmt.Sprintf("%d forks and %d imports (%d of them deleted) with %d dry calls, %d of them with a result on record", begun, imported, gone, dry, known)
+}

@@ -1,0 +1,362 @@
+//go:build unix
+
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// The shape of what forkers do: how many there are, and how many inputs are acknowledged for each
+// agent that one makes or deletes.
+const (
+	forkers  = 2
+	perForks = 12
+)
+
+// forker makes agents that begin with the events of others, and deletes them. No other client does, so it
+// has the branches that it made.
+type forker struct {
+	publisher
+	made []*branch // that are not gone
+}
+
+func newForker(w *world, i int) *forker {
+	return &forker{publisher: publisher{w: w, name: fmt.Sprintf("f%d", i), prompt: i == 0, random: rand.New(rand.NewPCG(*seed, 1<<44+uint64(i)))}}
+}
+
+// step makes a branch and has it work, or clears or deletes one.
+func (f *forker) step() {
+	var err error
+	switch n := f.random.IntN(12); {
+	case n < 3 && len(f.made) > 0:
+		err = f.delete(f.made[f.random.IntN(len(f.made))])
+	case n < 4 && len(f.made) > 0:
+		err = f.clear(f.made[f.random.IntN(len(f.made))])
+	case n < 6:
+		err = f.branchOff(f.imports)
+	default:
+		err = f.branchOff(f.fork)
+	}
+	if err != nil {
+		f.w.fault("%s: %v", f.name, err)
+	}
+}
+
+// branchOff makes a branch of some agent, and has it work.
+func (f *forker) branchOff(how func(*branch) error) error {
+	f.number++
+	b := f.source()
+	if b == nil {
+		return nil
+	}
+	b.agent = fmt.Sprintf("%s/%s-%d", b.source[:strings.LastIndex(b.source, "/")], f.name, f.number)
+	b.ctx, b.cancel = context.WithCancel(f.w.ctx)
+	f.w.book.Write(func() { f.w.book.branches[b.agent] = b })
+	if err := how(b); err != nil || !b.begun {
+		return err
+	}
+	f.made = append(f.made, b)
+	if err := f.adopt(b); err != nil {
+		return fmt.Errorf("%s, of %s at event %d: %w", b.agent, b.source, b.at, err)
+	}
+	return f.work(b)
+}
+
+// source draws an agent and one of its events that a reader was shown: most often the last of its frame.
+func (f *forker) source() *branch {
+	var some []string
+	for n := range agents {
+		some = append(some, f.w.agent(n))
+	}
+	for _, b := range f.made {
+		some = append(some, b.agent)
+	}
+	source := some[f.random.IntN(len(some))]
+	f.w.book.Lock()
+	defer f.w.book.Unlock()
+	shown := f.w.book.shown[source]
+	if len(shown) == 0 {
+		return nil
+	}
+	at, inside := messages.EventNumber(1+f.random.IntN(len(shown))), f.random.IntN(4) == 0
+	for !inside && shown[at].N > 0 && shown[at+1].Frame == shown[at].Frame { // else most are refused
+		at++
+	}
+	return &branch{source: source, at: at}
+}
+
+// fork forks an agent, and waits until that is settled. An event inside of a step is refused.
+func (f *forker) fork(b *branch) error {
+	c := messages.Fork{ID: b.agent, Fork: b.agent, At: b.at}
+	var answer messages.Answer
+	if _, err := f.w.insist(func(d *endpoint) (err error) { answer, err = d.client.Do(d.ctx, b.source, c); return err }); err != nil {
+		return err
+	}
+	f.w.system.met(onFork)
+	var settled messages.ForkSettled
+	_, err := f.w.insist(func(d *endpoint) error {
+		for ev, err := range d.client.Events(d.ctx, b.source, client.Only(messages.Query{From: answer.N, Follow: true})) {
+			if err != nil {
+				return err
+			}
+			if ev.Type == settled.EventType() && field(client.Event{Data: ev.Data}).Fork == b.agent {
+				return json.Unmarshal(ev.Data, &settled)
+			}
+		}
+		return errors.New("the stream ended before the fork was settled")
+	})
+	if b.begun = settled.N > 0; err == nil && !b.begun && settled.Refused != messages.Conflict {
+		err = errors.New(settled.Message)
+	}
+	return err
+}
+
+// imports exports an agent and imports the file under another address.
+func (f *forker) imports(b *branch) error {
+	file := filepath.Join(f.w.dir, f.name+".jsonl.gz")
+	if _, err := f.run("export", b.source, "--at", fmt.Sprint(b.at), "--to", file, "--force"); err != nil {
+		return err
+	}
+	args := []string{"import", file, "--as", b.agent, "-o", "json"}
+	if f.random.IntN(2) == 0 {
+		args = append(args, "--dry")
+	}
+	if f.w.encrypted {
+		args = append(args, "--key-file", f.w.key())
+	}
+	out, err := f.run(args...)
+	var line struct{ Last messages.EventNumber }
+	if err == nil {
+		err = json.Unmarshal(out, &line)
+	}
+	f.w.book.Write(func() { b.at, b.imported, b.begun = line.Last, true, err == nil })
+	return err
+}
+
+// run runs a command of the product until it succeeds, but not for ever. It is killed with the endpoint.
+func (f *forker) run(args ...string) (out []byte, err error) {
+	tries := 0
+	_, over := f.w.insist(func(d *endpoint) error {
+		out, err = f.once(d, args...)
+		if tries++; tries == patience {
+			return nil
+		}
+		return err
+	})
+	return out, errors.Join(over, err)
+}
+
+// once runs a command of the product.
+func (f *forker) once(d *endpoint, args ...string) ([]byte, error) {
+	out, err := f.w.command(d.ctx, append(args, "--nats", d.client.Server())...).Output()
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		err = fmt.Errorf("%v: %w: %s", args, err, failed.Stderr)
+	}
+	return out, err
+}
+
+// adopt holds that the history of a branch is that of its source, and has it read.
+func (f *forker) adopt(b *branch) error {
+	if was, is := f.history(b.source, b.at), f.history(b.agent, b.at); !reflect.DeepEqual(was, is) {
+		return fmt.Errorf("its history is\n%+v\nand that of its source was\n%+v", is, was)
+	}
+	var log []client.Event
+	listed := 0
+	if _, err := f.w.insist(func(d *endpoint) (err error) {
+		if log, err = readLog(d.ctx, d.client, b.agent); err == nil {
+			listed, err = b.listed(d)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if b.imported == (listed == 1) {
+		return fmt.Errorf("its source lists it as a fork %d times", listed)
+	}
+	f.w.book.inherit(b, log)
+	f.w.running.Go(func() { f.w.follow(b.ctx, b.agent) })
+	return nil
+}
+
+// listed is how often a branch is among the forks of its source.
+func (b *branch) listed(d *endpoint) (n int, err error) {
+	for fork, err := range d.client.Forks(d.ctx, b.source) {
+		if err != nil {
+			return 0, err
+		}
+		if fork.Agent.Full() == b.agent && fork.At == b.at && fork.Status == projections.ForkBegun {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// history is what a model sees of an agent as of an event.
+func (f *forker) history(agent string, at messages.EventNumber) (items []projections.HistoryItem) {
+	_, err := f.w.insist(func(d *endpoint) error {
+		items = nil
+		for item, err := range d.client.History(d.ctx, agent, client.At(at)) {
+			if err != nil {
+				return err
+			}
+			items = append(items, item)
+		}
+		return nil
+	})
+	if err != nil {
+		f.w.fault("the history of %s at event %d: %v", agent, at, err)
+	}
+	return items
+}
+
+// inherit enters the calls that wait for a person in a branch since before it began. Those of its first own
+// frame its reader sees.
+func (b *book) inherit(of *branch, log []client.Event) {
+	doubts := make(map[messages.CallID]client.Event)
+	b.Write(func() {
+		for _, ev := range log {
+			f := field(ev)
+			switch {
+			case ev.N == of.at+1:
+				of.inside = ev.Turn != ""
+			case ev.N > of.at:
+			case ev.Type == "tool.requested":
+				b.calls[callOf{of.agent, f.Call}] = ev
+			case ev.Type == "tool.unknown":
+				doubts[f.Call] = ev
+			case strings.HasPrefix(ev.Type, "tool."):
+				delete(doubts, f.Call)
+			case len(endedBy(ev)) > 0 && strings.HasPrefix(ev.Type, "turn."):
+				clear(doubts)
+			}
+		}
+		for call, ev := range doubts {
+			b.waiting = append(b.waiting, waitingCall{callOf{of.agent, call}, ev, nil})
+		}
+	})
+}
+
+// work continues the turn of a branch, and sends it inputs. What the first one says was said to its source,
+// if something was since, so that dry calls have results on record.
+func (f *forker) work(b *branch) error {
+	var commands []messages.Command
+	if f.random.IntN(2) == 0 {
+		commands = append(commands, messages.UseTools{ID: b.agent + "-tools"})
+	}
+	commands = append(commands, messages.Resume{ID: b.agent + "-resume"})
+	for _, c := range commands {
+		if _, err := f.w.insist(func(d *endpoint) error { return patient(d, b.agent, c) }); err != nil {
+			return err
+		}
+	}
+	for i := range 1 + f.random.IntN(2) {
+		s := &sent{Agent: b.agent, Publisher: f.name, Command: "input", Policy: messages.PolicyQueue, Plan: drawPlan(f.random)}
+		f.number++
+		s.Number, s.ID = f.number, fmt.Sprintf("%s-%d", f.name, f.number)
+		if before := f.w.book.later(b); before != nil && i == 0 {
+			s.Plan, s.Said = before.Plan, cmp.Or(before.Said, before.ID)
+		}
+		f.w.book.Write(func() { f.w.book.sent[s.ID] = s })
+		life, err := f.w.insist(func(d *endpoint) error { return f.send(d, s, f.prompt) })
+		f.settle(s, life, err)
+	}
+	return nil
+}
+
+// later is an input that the source of a branch has taken since.
+func (b *book) later(of *branch) *sent {
+	b.Lock()
+	defer b.Unlock()
+	for n, ev := range b.shown[of.source] {
+		if s := b.sent[field(ev).Input]; n > of.at && ev.Type == "input.accepted" && s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// clear clears a branch. What a fork began with stays: its parent's history, without the turn that ran then. An
+// imported agent begins with nothing.
+func (f *forker) clear(b *branch) error {
+	f.number++
+	id := fmt.Sprintf("%s-%d", f.name, f.number)
+	if _, err := f.w.insist(func(d *endpoint) error { return patient(d, b.agent, messages.Clear{ID: id, Reason: id}) }); err != nil {
+		return err
+	}
+	baseline := []projections.HistoryItem(nil)
+	if !b.imported {
+		baseline = f.history(b.agent, b.at)
+	}
+	if is := f.history(b.agent, 0); !reflect.DeepEqual(is, baseline) && (b.imported || !b.inside) {
+		return fmt.Errorf("%s was cleared, and its history is\n%+v\nwhere it began with\n%+v", b.agent, is, baseline)
+	}
+	return nil
+}
+
+// delete deletes a branch with its forks. Without them it is refused.
+func (f *forker) delete(b *branch) error {
+	all := f.below(b)
+	f.number++
+	for _, one := range all {
+		one.cancel()
+		f.w.book.remove(one, fmt.Sprintf("%s-%d-%s", f.name, f.number, one.agent))
+	}
+	f.made = slices.DeleteFunc(f.made, func(one *branch) bool { return one.gone })
+	_, err := f.w.insist(func(d *endpoint) error {
+		_, err := d.client.Do(d.ctx, b.agent, messages.Delete{ID: fmt.Sprintf("%s-%d", f.name, f.number)})
+		return err
+	})
+	if held := len(all) > 1; held == (err == nil) || err != nil && messages.AsError(err).Code != messages.Conflict {
+		return fmt.Errorf("delete of %s, which has %d forks: %v", b.agent, len(all)-1, err)
+	}
+	if err == nil {
+		return nil
+	}
+	_, err = f.w.insist(func(d *endpoint) error {
+		_, err := f.once(d, "delete", b.agent, "--cascade", "--yes")
+		if s, unseen := d.client.Show(d.ctx, b.agent); unseen == nil && s.Deleted != nil {
+			return nil // by a run that was killed before it could report it, perhaps
+		}
+		return err
+	})
+	return err
+}
+
+// remove enters that a branch is deleted, by a command with this id. Nothing is owed by it any more.
+func (b *book) remove(of *branch, id string) {
+	b.Write(func() {
+		of.gone = true
+		for _, s := range b.sent {
+			if s.Agent == of.agent {
+				s.Life = 0
+				delete(b.open, s.ID)
+			}
+		}
+		b.sent[id] = &sent{ID: id, Agent: of.agent, Command: "delete"}
+	})
+}
+
+// below are a branch and those that begin with its events by being forks of it.
+func (f *forker) below(b *branch) []*branch {
+	all := []*branch{b}
+	for _, one := range f.made {
+		if one.source == b.agent && !one.imported {
+			all = append(all, f.below(one)...)
+		}
+	}
+	return all
+}

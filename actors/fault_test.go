@@ -91,7 +91,7 @@ func table() (list []faulttest.Fault) {
 	for _, f := range faults {
 		list = append(list, faulttest.Fault{Name: f.Name, Func: f.Func, Old: f.Old, New: f.New})
 	}
-	return list
+	return append(list, forkFaults...)
 }
 
 func TestFaultsFit(t *testing.T) { faulttest.FaultsFit(t, table()) }

@@ -72,9 +72,29 @@ func (w *world) inherit(v *view, first *messages.Frame) {
 		}
 		v.state.Apply(f)
 	}
+	if v.state.Turn == nil {
+		v.baseline = v.past()
+	}
 	clear(v.keys) // the fork's calls have keys of its own
 	clear(v.started)
 	v.wrong = nil // the parent's view reports it
+}
+
+// past is what a clear must not take from a fork: the history and the state that it began with.
+func (v *view) past() string {
+	return string(v.state.History.Digest()) + string(v.state.Data.JSON())
+}
+
+// cleared checks what the clear of a fork has left, if it was not made inside of a turn.
+func (v *view) cleared(f *messages.Frame) {
+	switch f.Events[len(f.Events)-1].(type) {
+	case messages.AgentDeleted:
+		v.baseline = ""
+	case messages.AgentCleared:
+		if v.baseline != "" && v.past() != v.baseline {
+			v.fail(f.Last(), "a clear has left another history or state than that with which the fork began")
+		}
+	}
 }
 
 // whole returns the frames of an agent up to an event, with those of its prefix, as they were appended.

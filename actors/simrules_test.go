@@ -41,6 +41,7 @@ type view struct {
 	dry       map[messages.CallID]bool     // those calls whose newest attempt began in a dry fork
 	timers    map[string]messages.TimerSet // of the open turn
 	later     map[string]messages.TimerSet // of the agent, outside of turns
+	baseline  string                       // of a fork: its past as it began; empty: unknown
 }
 
 func newView(a messages.AgentID) *view {
@@ -103,6 +104,7 @@ func (v *view) frame(e eventlog.Entry) {
 		v.event(n+messages.EventNumber(i), f.Time, ev)
 	}
 	v.state.Apply(f)
+	v.cleared(f)
 	if id := f.Cause.ID; isCommand(f) {
 		if at, done := v.processed[id]; done {
 			v.fail(f.First, "command %s was applied twice, first at event %d", id, at)

@@ -127,6 +127,9 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	s.AskedAfar, s.AskedAgain = n.host.router.routed.Load(), n.host.router.repeated.Load()
 	s.IndexBehind = n.index.behind()
 	s.ScrubBehind = n.integrity.ScrubBehind()
+	if n.traces != nil {
+		s.TurnsDropped, s.SpansLost = n.traces.Dropped(), n.traces.Lost()
+	}
 	for _, in := range n.inbox.Stats() {
 		s.Applied, s.Repeated, s.DeadLetters, s.Lost = s.Applied+in.Applied, s.Repeated+in.Again, s.DeadLetters+in.DeadLetters, s.Lost+in.Lost
 		epoch := n.owner.epoch(in.Partition)

@@ -28,8 +28,9 @@ const (
 type Exporter struct {
 	cfg     ExporterConfig
 	waiting chan ended
-	lost    atomic.Int64 // turns that were not sent, without those in full
+	dropped atomic.Int64 // turns, without those in full
 	full    atomic.Int64 // turns for which there was no room, and that are not reported yet
+	lost    atomic.Int64 // spans
 }
 
 // ExporterConfig is what an Exporter is made of.
@@ -81,9 +82,12 @@ func (o observed) Committed(c actors.Commit) {
 	o.Observer.Committed(c)
 }
 
-// Lost returns how many turns were not sent: there was no room for them, the collector did not take
-// them, or their log could not be read.
-func (x *Exporter) Lost() int64 { return x.lost.Load() + x.full.Load() }
+// Dropped returns how many turns were not sent: there was no room for them, their log could not be
+// read, or the node ended before.
+func (x *Exporter) Dropped() int64 { return x.dropped.Load() + x.full.Load() }
+
+// Lost returns how many spans were sent and not taken by the collector.
+func (x *Exporter) Lost() int64 { return x.lost.Load() }
 
 // Run sends until ctx ends, and from then on for a moment what waits.
 func (x *Exporter) Run(ctx context.Context) {
@@ -99,7 +103,7 @@ func (x *Exporter) Run(ctx context.Context) {
 				x.send(sending, <-x.waiting)
 			}
 			if left := len(x.waiting); left > 0 {
-				x.lose(left, errEnded)
+				x.drop(left, errEnded)
 			}
 			return
 		}
@@ -111,24 +115,19 @@ func (x *Exporter) send(ctx context.Context, first ended) {
 	ctx, cancel := context.WithTimeout(ctx, sendFor)
 	defer cancel()
 	if n := x.full.Swap(0); n > 0 {
-		x.lose(int(n), errFull)
+		x.drop(int(n), errFull)
 	}
 	var spans []projections.Span
-	read := 0
 	for _, t := range x.batch(first) {
 		list, err := x.spans(ctx, t)
 		if err != nil {
-			x.lose(1, err)
+			x.drop(1, err)
 			continue
 		}
 		spans = append(spans, list...)
-		read++
 	}
-	if len(spans) == 0 {
-		return
-	}
-	if err := x.cfg.Sender.Send(ctx, spans); err != nil {
-		x.lose(read, err)
+	if lost, err := x.cfg.Sender.Send(ctx, spans); err != nil {
+		x.cfg.Logger.Warn("the collector did not take all spans; `reprise traces --otlp` sends them again", "spans", lost, "lost", x.lost.Add(int64(lost)), "error", err)
 	}
 }
 
@@ -146,9 +145,9 @@ func (x *Exporter) batch(first ended) []ended {
 	return list
 }
 
-// lose counts turns that were not sent, and reports why.
-func (x *Exporter) lose(turns int, why error) {
-	x.cfg.Logger.Warn("the spans of turns were not sent; `reprise traces --otlp` sends them again", "turns", turns, "lost", x.lost.Add(int64(turns)), "error", why)
+// drop counts turns that were not sent, and reports why.
+func (x *Exporter) drop(turns int, why error) {
+	x.cfg.Logger.Warn("the spans of turns were not sent; `reprise traces --otlp` sends them", "turns", turns, "dropped", x.dropped.Add(int64(turns)), "error", why)
 }
 
 // spans returns the spans of a turn; none if its trace is not sampled.

@@ -130,8 +130,8 @@ func TestExporter(t *testing.T) {
 					n++
 				}
 			}
-			if n != c.want || s.next.n != 3 || s.exporter.Lost() != 0 {
-				t.Errorf("%d texts were sent, %d commits handed on, %d turns lost", n, s.next.n, s.exporter.Lost())
+			if n != c.want || s.next.n != 3 || s.exporter.Dropped() != 0 || s.exporter.Lost() != 0 {
+				t.Errorf("%d texts were sent, %d commits handed on, %d turns dropped, %d spans lost", n, s.next.n, s.exporter.Dropped(), s.exporter.Lost())
 			}
 		})
 	}
@@ -150,31 +150,31 @@ func TestExporterNotSampled(t *testing.T) {
 		}
 	})
 	s.run()
-	if len(to.requests) != 0 || s.exporter.Lost() != 0 {
-		t.Errorf("%d requests were made, %d turns lost", len(to.requests), s.exporter.Lost())
+	if len(to.requests) != 0 || s.exporter.Dropped() != 0 {
+		t.Errorf("%d requests were made, %d turns dropped", len(to.requests), s.exporter.Dropped())
 	}
 }
 
-// TestExporterLoses holds that turns are dropped and counted where the collector does not take them,
-// and where more wait than there is room for, and that a commit never waits for that.
+// TestExporterLoses holds that spans are counted which the collector does not take, and turns that are
+// dropped where more wait than there is room for, and that a commit never waits for that.
 func TestExporterLoses(t *testing.T) {
 	to := newCollector(t, http.StatusBadRequest)
 	s := newStage(t, to.URL, false)
 	s.turns(logtest.Agent("a"), nil)
 	s.run()
 	if s.exporter.Lost() != 2 || !strings.Contains(s.said.String(), "HTTP 400") {
-		t.Errorf("%d turns were lost; said was %s", s.exporter.Lost(), &s.said)
+		t.Errorf("%d spans were lost; said was %s", s.exporter.Lost(), &s.said)
 	}
 	const room = 4096
 	ends := &messages.Frame{First: 1, Events: []messages.Event{messages.TurnCompleted{Turn: "t1"}}}
 	for range room + 7 {
 		s.observer.Committed(actors.Commit{Agent: logtest.Agent("a"), Frame: ends})
 	}
-	if s.exporter.Lost() != 2+7 || s.next.n != 3+room+7 {
-		t.Errorf("%d turns were lost, %d commits handed on", s.exporter.Lost(), s.next.n)
+	if s.exporter.Dropped() != 7 || s.next.n != 3+room+7 {
+		t.Errorf("%d turns were dropped, %d commits handed on", s.exporter.Dropped(), s.next.n)
 	}
 	s.run()
-	if said := s.said.String(); !strings.Contains(said, "turns=7 lost=9") || !strings.Contains(said, "4096 turns wait") {
+	if said := s.said.String(); !strings.Contains(said, "turns=7 dropped=7") || !strings.Contains(said, "4096 turns wait") {
 		t.Errorf("said was %s", said)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	coltrace "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	trace "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -23,7 +24,9 @@ type collector struct {
 
 	mu sync.Mutex
 	// refuse are the answers to the next requests, before one is taken.
-	refuse   []int
+	refuse []int
+	// reject is how many spans it says that it rejects.
+	reject   int64
 	requests []*http.Request
 	got      []*trace.TracesData
 	came     chan struct{} // one for each request that was answered
@@ -61,6 +64,17 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.t.Errorf("the request cannot be read: %v", err)
 	}
 	c.got = append(c.got, data)
+	answer := new(coltrace.ExportTraceServiceResponse)
+	if c.reject > 0 {
+		answer.PartialSuccess = &coltrace.ExportTracePartialSuccess{RejectedSpans: c.reject, ErrorMessage: "too old\x1b[2J"}
+	}
+	b, err := proto.Marshal(answer)
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
 }
 
 // spans returns all spans that were taken.

@@ -3,8 +3,8 @@
 // # Guarantees
 //
 //   - An [Exporter] is never on an agent's way: it takes turns that have ended into a bounded
-//     queue, and drops and counts those that do not fit. Spans that were lost can be made
-//     again from the log, with the same ids.
+//     queue, and drops and counts those that do not fit. Spans that were dropped or lost can be
+//     made again from the log, with the same ids.
 //   - What users, models and tools wrote is sent only where content was asked for, and never of
 //     encrypted agents by an Exporter: no copy of their text outlives their key.
 package traces

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -24,11 +25,10 @@ import (
 
 // Sender sends spans to a collector. Safe for concurrent use.
 type Sender struct {
-	Resource Resource
-
-	url     *url.URL
-	headers http.Header
-	client  *http.Client
+	resource Resource
+	url      *url.URL
+	headers  http.Header
+	client   *http.Client
 }
 
 // attemptFor is how long a collector may take for one request.
@@ -47,7 +47,7 @@ func NewSender(address string, headers map[string]string, of Resource) (*Sender,
 	if !strings.HasSuffix(u.Path, tracesPath) {
 		u = u.JoinPath(tracesPath)
 	}
-	s := &Sender{Resource: of, url: u, client: &http.Client{Timeout: attemptFor, CheckRedirect: noRedirect}, headers: http.Header{}}
+	s := &Sender{resource: of, url: u, client: &http.Client{Timeout: attemptFor, CheckRedirect: noRedirect}, headers: http.Header{}}
 	for name, value := range headers {
 		s.headers.Set(name, value)
 	}
@@ -62,15 +62,15 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // Send sends spans that have ended, in several requests if they are large, and tries again for as long
 // as the collector is not there or overloaded, until ctx ends. What can be sent is, also if a part of
-// it cannot. An error names the collector.
-func (s *Sender) Send(ctx context.Context, spans []projections.Span) error {
-	var first error
+// it cannot. It returns how many spans the collector did not take, and why it did not take the first of
+// these. The error names the collector.
+func (s *Sender) Send(ctx context.Context, spans []projections.Span) (lost int, why error) {
 	for len(spans) > 0 {
 		n := fitting(spans)
-		first = cmp.Or(first, s.send(ctx, spans[:n]))
-		spans = spans[n:]
+		lostNow, err := s.send(ctx, spans[:n])
+		lost, why, spans = lost+lostNow, cmp.Or(why, err), spans[n:]
 	}
-	return first
+	return lost, why
 }
 
 // maxTexts is how many bytes of texts a request should have at most, which is a part of what
@@ -98,21 +98,25 @@ func textsOf(s *projections.Span) int {
 	return size
 }
 
-// send sends spans in one request.
-func (s *Sender) send(ctx context.Context, spans []projections.Span) error {
-	body, err := packed(s.Resource, spans)
+// send sends spans in one request, and returns how many of them the collector did not take.
+func (s *Sender) send(ctx context.Context, spans []projections.Span) (lost int, err error) {
+	body, err := packed(s.resource, spans)
 	if err != nil {
-		return err
+		return len(spans), err
 	}
 	var last error // of the collector, where the wait for another attempt ends with that of ctx
-	_, err = backoff.Retry(ctx, func() (struct{}, error) {
-		last = s.post(ctx, body)
-		return struct{}{}, last
+	answer, err := backoff.Retry(ctx, func() (answer *collector.ExportTraceServiceResponse, _ error) {
+		answer, last = s.post(ctx, body)
+		return answer, last
 	}, backoff.WithMaxElapsedTime(0))
 	if err != nil {
-		return fmt.Errorf("send spans to %s: %w", s.url.Redacted(), last)
+		return len(spans), fmt.Errorf("send spans to %s: %w", s.url.Redacted(), last)
 	}
-	return nil
+	part := answer.GetPartialSuccess()
+	if lost = int(min(max(part.GetRejectedSpans(), 0), int64(len(spans)))); lost > 0 {
+		err = fmt.Errorf("send spans to %s: it rejected %d of %d: %s", s.url.Redacted(), lost, len(spans), messages.OneLine(part.GetErrorMessage()))
+	}
+	return lost, err
 }
 
 // packed returns the body of a request: a TracesData has the bytes of an ExportTraceServiceRequest.
@@ -130,28 +134,35 @@ func packed(of Resource, spans []projections.Span) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
+// maxAnswer is how many bytes of an answer are read, maxReason how many of them an error has.
+const maxAnswer, maxReason = 64 << 10, 200
+
 // post makes one request. An error that another attempt cannot change is permanent.
-func (s *Sender) post(ctx context.Context, body []byte) error {
+func (s *Sender) post(ctx context.Context, body []byte) (*collector.ExportTraceServiceResponse, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url.String(), bytes.NewReader(body))
 	if err != nil {
-		return backoff.Permanent(err)
+		return nil, backoff.Permanent(err)
 	}
 	r.Header = maps.Clone(s.headers)
 	resp, err := s.client.Do(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // so that the connection can be used again
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
-		return nil
+		answer := new(collector.ExportTraceServiceResponse)
+		if proto.Unmarshal(said, answer) != nil { // the spans are taken, whatever was said
+			return nil, nil
+		}
+		return answer, nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		refused := fmt.Errorf("HTTP %s", resp.Status)
 		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 { // 0 would be tried without a pause
-			return fmt.Errorf("%w: %w", refused, backoff.RetryAfter(seconds))
+			return nil, fmt.Errorf("%w: %w", refused, backoff.RetryAfter(seconds))
 		}
-		return refused
+		return nil, refused
 	}
-	return backoff.Permanent(fmt.Errorf("HTTP %s: %s", resp.Status, messages.OneLine(string(said))))
+	return nil, backoff.Permanent(fmt.Errorf("HTTP %s: %s", resp.Status, messages.OneLine(string(said[:min(len(said), maxReason)]))))
 }

@@ -23,8 +23,8 @@ func TestSend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Send(t.Context(), sample()); err != nil {
-		t.Fatal(err)
+	if lost, err := s.Send(t.Context(), sample()); err != nil || lost != 0 {
+		t.Fatal(lost, err)
 	}
 	if len(c.requests) != 2 || c.requests[1].URL.Path != "/base/v1/traces" || c.requests[1].Header.Get("Api-Key") != "hush" || c.requests[1].Header.Get("Content-Type") != "application/x-protobuf" {
 		t.Errorf("%d requests, the last for %s with headers %v", len(c.requests), c.requests[1].URL, c.requests[1].Header)
@@ -64,7 +64,7 @@ func TestSendRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Send(t.Context(), sample())
+	_, err = s.Send(t.Context(), sample())
 	if err == nil || !strings.Contains(err.Error(), "HTTP 400 Bad Request: not now [2J") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("got the error %q", err)
 	}
@@ -74,8 +74,22 @@ func TestSendRefused(t *testing.T) {
 	c.Close()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Send(ended, sample()); err == nil {
+	if _, err := s.Send(ended, sample()); err == nil {
 		t.Error("spans were sent to a collector that is gone")
+	}
+}
+
+// TestSendInPart holds that spans which a collector rejects are counted, and not sent again.
+func TestSendInPart(t *testing.T) {
+	c := newCollector(t)
+	c.reject = 1
+	s, err := traces.NewSender(c.URL, nil, traces.Resource{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := s.Send(t.Context(), append(sample()[:1], sample()[0]))
+	if err == nil || !strings.Contains(err.Error(), "it rejected 1 of 2: too old [2J") || lost != 1 || len(c.requests) != 1 {
+		t.Errorf("%d spans were lost in %d requests: %v", lost, len(c.requests), err)
 	}
 }
 
@@ -91,7 +105,7 @@ func TestSendRedirected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Send(t.Context(), sample()); err == nil || !strings.Contains(err.Error(), "HTTP 301") || followed {
+	if _, err := s.Send(t.Context(), sample()); err == nil || !strings.Contains(err.Error(), "HTTP 301") || followed {
 		t.Errorf("got the error %v; the redirection was followed: %t", err, followed)
 	}
 }
@@ -114,7 +128,7 @@ func TestSendPauses(t *testing.T) {
 		}
 		began := time.Now()
 		stop := time.AfterFunc(200*time.Millisecond, cancel)
-		if err := s.Send(ctx, sample()); err == nil || requests >= 20 {
+		if _, err := s.Send(ctx, sample()); err == nil || requests >= 20 {
 			t.Errorf("Retry-After: %s: %d requests in %v, then %v", after, requests, time.Since(began), err)
 		}
 		stop.Stop()
@@ -136,8 +150,8 @@ func TestSendLarge(t *testing.T) {
 		span.Attributes = []projections.SpanAttribute{{Key: "text", Text: strings.Repeat("x", size)}}
 		spans = append(spans, span)
 	}
-	err = s.Send(t.Context(), spans)
-	if got := c.spans(); err == nil || !strings.Contains(err.Error(), "HTTP 413") || len(got) != 3 || len(c.requests) != 3 {
+	lost, err := s.Send(t.Context(), spans)
+	if got := c.spans(); err == nil || lost != 1 || !strings.Contains(err.Error(), "HTTP 413") || len(got) != 3 || len(c.requests) != 3 {
 		t.Errorf("%d spans in %d requests, and the error %v", len(got), len(c.requests), err)
 	}
 }

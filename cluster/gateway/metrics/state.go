@@ -34,6 +34,9 @@ type State struct {
 	// ScrubBehind is how many sequences of the stream of the log that is read through now
 	// are still to be read.
 	ScrubBehind uint64
+	// TurnsDropped is how many turns ended whose spans were not sent, SpansLost how many spans
+	// the collector did not take.
+	TurnsDropped, SpansLost int64
 	// Held are the partitions that are this node's.
 	Held []Partition
 	// Applied is how many inputs and commands from the inbox agents took, Repeated
@@ -79,6 +82,8 @@ var (
 	askedAgain  = gauge("reprise_asks_retried_total", "Times that a command from this node's doors was sent again: its agent changed hands, or its node did not answer.")
 	indexBehind = gauge("reprise_index_behind_messages", "Messages of the log that this node's index has not read yet.")
 	scrubBehind = gauge("reprise_scrub_behind_messages", "Messages of the stream of the log that this node reads through in the background that are still to be read; 0 if none is.")
+	turnsLost   = gauge("reprise_telemetry_turns_dropped_total", "Turns that ended and whose spans were not sent: too many waited for the collector, their log could not be read, or the node ended.")
+	spansLost   = gauge("reprise_telemetry_spans_lost_total", "Spans that the collector did not take, or rejected.")
 	epoch       = gauge("reprise_partition_epoch", "The epoch under which a partition is this node's.", "partition")
 	owing       = gauge("reprise_agents_owing_work", "Agents of a partition of this node that owe work.", "partition")
 	pending     = gauge("reprise_inputs_pending", "Inputs and commands of a partition of this node that are stored and that it has not taken yet.", "partition")
@@ -103,7 +108,7 @@ const lookUpWithin = 3 * time.Second
 // Describe names what there is.
 func (*state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		ready, connected, reconnects, members, held, inMemory, known, payloadHeld, payloadMost, payloadWait, streams, prompts, askedAfar, askedAgain, indexBehind, scrubBehind, epoch, owing,
+		ready, connected, reconnects, members, held, inMemory, known, payloadHeld, payloadMost, payloadWait, streams, prompts, askedAfar, askedAgain, indexBehind, scrubBehind, turnsLost, spansLost, epoch, owing,
 		pending, inHand, waiting, unserved, oldest, applied, repeated, letters, lost,
 	} {
 		to <- d
@@ -134,6 +139,8 @@ func (s *state) Collect(to chan<- prometheus.Metric) {
 	is(askedAgain, prometheus.CounterValue, float64(now.AskedAgain))
 	is(indexBehind, prometheus.GaugeValue, float64(now.IndexBehind))
 	is(scrubBehind, prometheus.GaugeValue, float64(now.ScrubBehind))
+	is(turnsLost, prometheus.CounterValue, float64(now.TurnsDropped))
+	is(spansLost, prometheus.CounterValue, float64(now.SpansLost))
 	is(applied, prometheus.CounterValue, float64(now.Applied))
 	is(repeated, prometheus.CounterValue, float64(now.Repeated))
 	is(letters, prometheus.CounterValue, float64(now.DeadLetters))

@@ -113,7 +113,7 @@ func (a *app) sendTraces(ctx context.Context, to *traces.Sender, turns [][]proje
 			continue
 		}
 		within, cancel := context.WithTimeout(ctx, tracesFor)
-		err := to.Send(within, whole)
+		_, err := to.Send(within, whole)
 		cancel()
 		if err != nil {
 			return fail(fmt.Sprintf("what was sent, %d turns, may be sent again: spans keep their ids", sent.Turns), "%v", err)

@@ -76,7 +76,7 @@ func variableOf(flag string) string {
 func (a *app) fromEnvironment(cmd *cobra.Command, args []string) (err error) {
 	var given []string
 	cmd.Flags().Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
-	if len(args) > 0 && strings.Contains(cmd.Use, "[AGENT]") { // its address says which
+	if len(args) > 0 && strings.Contains(cmd.Use, "[AGENT") { // its address says which
 		given = append(given, "tenant", "kind")
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -27,6 +27,13 @@ func TestCommandLineMistakes(t *testing.T) {
 		"cancel":              "AGENT is missing",
 		"ls --watch":          "--watch is for a terminal",
 		"ls --since tomorrow": "write how long ago",
+
+		"export a/b --to f --tenant x": "--tenant: leave it out: an agent is named",
+		"export --kind a/b --to f":     `"a/b"`,
+		"export --kind a --all --to f": "one of the three",
+		"verify a/b --tenant x":        "--tenant: leave it out: an agent is named",
+		"verify a/b --kind x":          "one of the four",
+		"diff a/b":                     "OTHER is missing",
 	} {
 		if code, out, errs := start(strings.Fields(line)...); code != exitUsage || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, %q, %q, want %q", line, code, out, errs, want)
@@ -103,6 +110,7 @@ func TestVariablesAndWhatExcludesThem(t *testing.T) {
 		{"cancel a/b --all --data /nowhere", "REPRISE_INPUT=i REPRISE_TIMER=t", exitFailed, "/nowhere/address"},
 		{"cancel a/b", "REPRISE_ALL=true", exitUsage, "name what to take back"},
 		{"effects a/b --data /nowhere", "REPRISE_TENANT=acme", exitFailed, "/nowhere/address"},
+		{"export a/b --to - --data /nowhere", "REPRISE_TENANT=acme REPRISE_KIND=a", exitFailed, "/nowhere/address"},
 		{"ask a/b hello --data /nowhere", "REPRISE_AT=2026-01-01 REPRISE_ID=x", exitFailed, "/nowhere/address"},
 		{"events a/b", "REPRISE_LIMIT=-1", exitUsage, "read from variables: REPRISE_LIMIT"},
 		{"ls", "REPRISE_DATA=/nowhere", exitFailed, "read from variables: REPRISE_DATA"},

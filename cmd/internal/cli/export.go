@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ type exporting struct {
 func (a *app) export() *cobra.Command {
 	var x exporting
 	cmd := &cobra.Command{
-		Use: "export AGENT...", GroupID: groupKeep,
+		Use: "export [AGENT...]", GroupID: groupKeep,
 		Short: "Write agents to a portable file: events, definitions and payloads",
 		Long: `Write agents to a portable file: lines of JSON, compressed by gzip unless the name
 ends in .jsonl. It holds the events of each agent up to its newest one when the export
@@ -57,7 +58,7 @@ The file has its name only when it is whole.`,
   reprise export --kind support --to support.jsonl.gz --redact rules.yaml
   reprise export assistant/main --to - --as markdown`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := x.check(args); err != nil {
+			if err := cmp.Or(ofAll(cmd, args, []string{"tenant"}, nil), x.check(args)); err != nil {
 				return err
 			}
 			ctx, stop := interruptible(cmd.Context())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ type verifying struct {
 func (a *app) verifies() *cobra.Command {
 	var v verifying
 	cmd := &cobra.Command{
-		Use: "verify AGENT...", GroupID: groupCheck,
+		Use: "verify [AGENT...]", GroupID: groupCheck,
 		Short: "Decide recorded events again and report the first that comes out differently",
 		Long: `Decide the recorded events of agents again, with the code and the definitions of
 today, and report the first event of each agent that comes out differently. Recorded
@@ -36,7 +37,7 @@ from the log alone is reported as not checked.`,
   reprise verify --kind support --candidate ./reprise.yaml
   reprise verify --from-file recorded.jsonl.gz --candidate ./reprise.yaml -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := v.check(args); err != nil {
+			if err := cmp.Or(ofAll(cmd, args, []string{"tenant"}, nil), v.check(args)); err != nil {
 				return err
 			}
 			return a.runVerify(cmd.Context(), args, v)

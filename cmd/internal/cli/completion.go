@@ -57,10 +57,14 @@ func (a *app) completed(cmd *cobra.Command) {
 
 func (a *app) completeArgument(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	names := arguments(cmd.Use)
-	if len(args) >= len(names) {
+	at := len(args)
+	if last := len(names) - 1; at > last && last >= 0 && strings.Contains(names[last], "...") {
+		at = last
+	}
+	if at >= len(names) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	switch name := strings.Trim(names[len(args)], "[]."); {
+	switch name := strings.Trim(names[at], "[]."); {
 	case name == "FILE":
 		return nil, cobra.ShellCompDirectiveDefault
 	case strings.Contains(name, "|"):
@@ -120,7 +124,9 @@ var sources = map[string]source{
 	"AGENT":       agentsAndKinds,
 	"CALL":        ofAgent(messages.Query{View: "approvals"}, func(p messages.Approval) (string, string) { return string(p.Call), callText(p.Tool, p.Arguments) }),
 	"decide CALL": ofAgent(messages.Query{View: "effects", Outcome: string(projections.CallUnknown)}, func(e projections.Effect) (string, string) { return string(e.ID), callText(e.Tool, e.Arguments) }),
+	"FORK":        agentsAndKinds,
 	"NODE":        nodeNames,
+	"OTHER":       agentsAndKinds,
 	"SEQ":         ofTenant(messages.Query{View: "dlq"}, func(l messages.DeadLetter) (string, string) { return strconv.FormatUint(l.Seq, 10), l.Reason }),
 	"TOOL":        ofAgent(messages.Query{View: "approvals", Remembered: true}, func(r messages.Remembered) (string, string) { return r.Tool, r.Decision }),
 	"TURN":        turnIDs,

@@ -56,6 +56,8 @@ func TestCompletion(t *testing.T) {
 	for want, args := range map[string][]string{
 		"support/t1":          {"show", "support/"},
 		"parrot/":             {"ask", "p"},
+		"assistant/":          {"diff", "support/t1", "a"},
+		"support/t1\tpaused":  {"verify", "assistant/a", "support/"},
 		"call_":               {"approve", "support/t1", ""},
 		"t4":                  {"interrupt", "support/t1", "--turn", ""},
 		"refund":              {"effects", "--tool", ""},

@@ -67,6 +67,11 @@ type End struct {
 	SHA256 messages.Digest `json:"sha256"`
 }
 
+// Add counts a frame of the agent.
+func (e *End) Add(f *messages.Frame) {
+	e.Frames, e.Events, e.Last = e.Frames+1, e.Events+len(f.Events), f.Last()
+}
+
 // frameLine is the line of a frame. Only Frame is read back; all else is for other programs.
 type frameLine struct {
 	ID     messages.FrameID      `json:"id"`

@@ -24,8 +24,8 @@ type Line struct {
 	End        *End
 }
 
-// ErrNoExport is wrapped by the errors for what is no export at all.
-var ErrNoExport = errors.New("this is no file that `reprise export` has written")
+// errNoExport is wrapped by the errors for what is no export at all.
+var errNoExport = errors.New("this is no file that `reprise export` has written")
 
 // Lines yields the lines of a file, compressed by gzip or not, each once it was verified: its form,
 // the numbers and the chain of frames, the hashes of definitions and blobs, and with an End its counts
@@ -75,7 +75,7 @@ func (r *reading) open(from io.Reader) (*bufio.Reader, error) {
 	begin, err := in.Peek(2)
 	switch {
 	case len(begin) == 0 && err == io.EOF:
-		return nil, fmt.Errorf("%w: it is empty", ErrNoExport)
+		return nil, fmt.Errorf("%w: it is empty", errNoExport)
 	case len(begin) == 0:
 		return nil, err
 	case !bytes.Equal(begin, []byte{0x1f, 0x8b}):
@@ -119,7 +119,7 @@ func (r *reading) line(raw []byte) (line Line, err error) {
 	switch {
 	case !r.inner && kind != "reprise":
 		if r.n == 1 {
-			return line, ErrNoExport
+			return line, errNoExport
 		}
 		return line, errors.New("the head of an agent is expected behind the end of another")
 	case r.piece.Blob != "" && kind != "blob":
@@ -164,7 +164,7 @@ func (r *reading) head(raw []byte, h *Head) error {
 	case r.inner:
 		return errors.New("an agent begins before the one before it has ended")
 	case err != nil && r.n == 1, err == nil && h.Reprise != magic:
-		return ErrNoExport
+		return errNoExport
 	case err != nil:
 		return err
 	case h.Format > Format:
@@ -231,7 +231,7 @@ func (r *reading) frame(raw []byte) (*messages.Frame, error) {
 		return nil, fmt.Errorf("frame %s does not follow frame %s: it names %s with digest %s", f.ID, r.last.ID, f.Prev, f.PrevDigest)
 	}
 	r.last, r.lastDigest = f, messages.DigestOf(line.Frame)
-	r.end.Frames, r.end.Events, r.end.Last = r.end.Frames+1, r.end.Events+len(f.Events), f.Last()
+	r.end.Add(f)
 	return f, nil
 }
 

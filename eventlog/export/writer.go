@@ -133,7 +133,7 @@ func (w *Writer) Frame(f *messages.Frame) error {
 		return err
 	}
 	w.id, w.digest = f.ID, messages.DigestOf(stored)
-	w.end.Frames, w.end.Events, w.end.Last = w.end.Frames+1, w.end.Events+len(f.Events), f.Last()
+	w.end.Add(f)
 	return nil
 }
 

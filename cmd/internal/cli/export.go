@@ -183,7 +183,7 @@ func (x *exporting) agents(ctx context.Context, c *client.Client, args []string)
 	if len(args) > 0 {
 		return agents, nil
 	}
-	for row, err := range c.Agents(ctx, x.tenant, client.Only(messages.Query{Kind: x.kind})) {
+	for id, err := range agentsOf(ctx, c, x.tenant, x.kind) {
 		if err != nil {
 			return nil, err
 		}

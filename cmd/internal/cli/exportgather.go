@@ -65,7 +65,7 @@ func (g *gathered) Frame(f *messages.Frame) error {
 		whole.Events[i] = messages.WithoutBlobs(ev)
 	}
 	g.frames = append(g.frames, &whole)
-	g.end.Frames, g.end.Events, g.end.Last = g.end.Frames+1, g.end.Events+len(f.Events), f.Last()
+	g.end.Add(f)
 	return nil
 }
 

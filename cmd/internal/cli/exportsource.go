@@ -37,22 +37,14 @@ func (s *exportSource) newest(ctx context.Context) (deleted bool, err error) {
 func (s *exportSource) Lines(ctx context.Context) iter.Seq2[export.Line, error] {
 	return func(yield func(export.Line, error) bool) {
 		var last messages.EventNumber
-		for line, err := range s.c.Frames(ctx, s.agent.Full(), client.At(s.at)) {
-			if err != nil {
-				yield(export.Line{}, err)
+		for line, err := range linesOf(ctx, s.c, s.agent, s.at) {
+			if line.Frame != nil {
+				last = line.Frame.Last()
+				s.each(line.Frame.First)
+			}
+			if !yield(line, err) || err != nil {
 				return
 			}
-			if s.each(line.First); line.Definition != "" {
-				if !yield(export.Line{Definition: &export.Definition{Hash: line.Definition, Data: line.Data}}, nil) {
-					return
-				}
-				continue
-			}
-			f, err := messages.DecodeFrame(s.agent, line.Frame)
-			if !yield(export.Line{Frame: f}, err) || err != nil {
-				return
-			}
-			last = f.Last()
 		}
 		if last < s.at {
 			yield(export.Line{}, messages.Refuse(messages.Damaged, "the log of agent %s has event %d, and no frame behind event %d was read: export it again", s.agent, s.at, last))
@@ -64,4 +56,24 @@ func (s *exportSource) Lines(ctx context.Context) iter.Seq2[export.Line, error] 
 func (s *exportSource) Blob(ctx context.Context, b messages.Blob, w io.Writer) error {
 	_, err := s.c.BlobOf(ctx, s.agent.Full(), b, w)
 	return err
+}
+
+// linesOf yields the definitions and frames of an agent, up to the frame that holds event at, or with 0
+// all. An error is the last.
+func linesOf(ctx context.Context, c *client.Client, agent messages.AgentID, at messages.EventNumber) iter.Seq2[export.Line, error] {
+	return func(yield func(export.Line, error) bool) {
+		for line, err := range c.Frames(ctx, agent.Full(), client.At(at)) {
+			var l export.Line
+			switch {
+			case err != nil:
+			case line.Definition != "":
+				l.Definition = &export.Definition{Hash: line.Definition, Data: line.Data}
+			default:
+				l.Frame, err = messages.DecodeFrame(agent, line.Frame)
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
 }

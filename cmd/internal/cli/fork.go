@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,9 +44,9 @@ the same call, or the same tool and arguments. If there is none it waits for a p
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runFork(cmd.Context(), args, f) },
 	}
 	f.flags(cmd)
-	cmd.Flags().Uint64Var(&f.at, "at", 0, "the newest event that both have (default: the newest of AGENT)")
-	cmd.Flags().StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`, may be given again: model=PROVIDER/MODEL, instructions=TEXT or @FILE, tools=NAME,NAME")
-	cmd.Flags().BoolVar(&f.tools, "use-tools", false, "let the fork run its tools from the beginning")
+	cmd.Flags().Uint64Var(&f.at, "at", 0, "the last event that both share (default: the newest of AGENT)")
+	setFlag(cmd, &f.set)
+	cmd.Flags().BoolVar(&f.tools, "use-tools", false, "let the fork run its tools from the start")
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -95,49 +93,6 @@ func (a *app) runFork(ctx context.Context, args []string, f forkFlags) error {
 	}
 	a.printf("%s: forked from %s at event %d%s\n", fork, parent, at, dry)
 	return nil
-}
-
-// forkChanges reads the values of --set.
-func forkChanges(set []string) (c messages.ForkChanges, err error) {
-	for _, s := range set {
-		name, value, _ := strings.Cut(s, "=")
-		if value == "" {
-			return c, usage("--set %q: write NAME=VALUE, such as model=openai/gpt-5.5", s)
-		}
-		switch name {
-		case "model":
-			c.Model = value
-		case "tools":
-			c.Tools = strings.Split(value, ",")
-		case "instructions":
-			if file, ok := strings.CutPrefix(value, "@"); ok {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					return c, usage("--set instructions: %v", err)
-				}
-				value = string(text)
-			}
-			c.Instructions = &value
-		default:
-			return c, usage("--set %q: a fork can have another model, instructions or tools", s)
-		}
-	}
-	return c, nil
-}
-
-// changesText returns what a fork has in place of its kind's definition.
-func changesText(c messages.ForkChanges) string {
-	var parts []string
-	if c.Model != "" {
-		parts = append(parts, "model "+c.Model)
-	}
-	if c.Instructions != nil {
-		parts = append(parts, fmt.Sprintf("instructions %q", *c.Instructions))
-	}
-	if len(c.Tools) > 0 {
-		parts = append(parts, "tools "+strings.Join(c.Tools, ", "))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // forkMade is what fork says in JSON.

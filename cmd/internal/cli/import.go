@@ -57,7 +57,7 @@ wrapping key, too.`,
 	fs.StringVar(&f.agent, "agent", "", "the only `AGENT` of the file to import (default: all)")
 	fs.StringVar(&f.as, "as", "", "address of the imported agent, if it is one (default: that in the file)")
 	fs.StringVar(&f.keyFile, "key-file", "", "file with the wrapping key, if the store is encrypted (default: "+keyVariable+")")
-	fs.StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`, may be given again: model=PROVIDER/MODEL, instructions=TEXT or @FILE, tools=NAME,NAME")
+	setFlag(cmd, &f.set)
 	fs.BoolVar(&f.dry, "dry", false, "call no tools until use-tools")
 	fs.StringVar(&f.reason, "reason", "", "why, for those who read the log")
 	return waitsFor(a.connects(cmd, 0), "all of it")

@@ -105,16 +105,10 @@ func (r *verifyRun) one(ctx context.Context, c *client.Client, agent messages.Ag
 func (r *verifyRun) rehearsed(ctx context.Context, c *client.Client, agent messages.AgentID) verified {
 	known := make(map[string]json.RawMessage)
 	frames := func(yield func(*messages.Frame, error) bool) {
-		for line, err := range c.Frames(ctx, agent.String()) {
-			if err == nil && line.Definition != "" {
-				known[string(line.Definition)] = line.Data
-				continue
-			}
-			var f *messages.Frame
-			if err == nil {
-				f, err = messages.DecodeFrame(agent, line.Frame)
-			}
-			if !yield(f, err) || err != nil {
+		for line, err := range linesOf(ctx, c, agent, 0) {
+			if line.Definition != nil {
+				known[string(line.Definition.Hash)] = line.Definition.Data
+			} else if !yield(line.Frame, err) || err != nil {
 				return
 			}
 		}

@@ -74,7 +74,7 @@ var varies = []struct {
 	pattern *regexp.Regexp
 	with    string
 }{
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d(T[\d:.]+Z| \d\d:\d\d:\d\d\.\d{3} [A-Z]+)`), "TIME"},
 	{regexp.MustCompile(`\d\d:\d\d:\d\d\.\d{3}`), "hh:mm:ss.mmm"},
 	{regexp.MustCompile(`"seq": \d+`), `"seq": SEQ`},
 	{regexp.MustCompile(`01[0-9A-Z]{24}`), "FRAME"},

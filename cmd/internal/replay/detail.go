@@ -73,7 +73,7 @@ func detailOf(ctx context.Context, c Config) func(context.Context, wanted) detai
 			if err != nil {
 				return detailMsg{of: w, lines: []string{err.Error()}, failed: true}
 			}
-			if text.WriteString(w.tab.text(line, c.Request)); text.Len() > mostText {
+			if text.WriteString(w.tab.text(line, c)); text.Len() > mostText {
 				text.WriteString("… the rest is left out here\n")
 				break
 			}
@@ -84,12 +84,12 @@ func detailOf(ctx context.Context, c Config) func(context.Context, wanted) detai
 }
 
 // text returns a line of the tab's view as a person reads it. It is as users and models wrote it.
-func (t tab) text(line json.RawMessage, request func(projections.ModelRequest) string) string {
+func (t tab) text(line json.RawMessage, of Config) string {
 	switch t {
 	case tabChange:
 		var c projections.Change
 		if json.Unmarshal(line, &c) == nil {
-			return changeText(c)
+			return changeText(c, of.zone())
 		}
 	case tabHistory:
 		var item projections.HistoryItem
@@ -103,8 +103,8 @@ func (t tab) text(line json.RawMessage, request func(projections.ModelRequest) s
 		}
 	case tabRequest:
 		var r projections.ModelRequest
-		if json.Unmarshal(line, &r) == nil && request != nil {
-			return request(r)
+		if json.Unmarshal(line, &r) == nil && of.Request != nil {
+			return of.Request(r)
 		}
 	}
 	var indented bytes.Buffer
@@ -132,9 +132,9 @@ func whyText(w projections.Why) string {
 }
 
 // changeText returns what an event changed.
-func changeText(c projections.Change) string {
+func changeText(c projections.Change, zone *time.Location) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "event %d  %s  %s\n", c.N, c.Type, c.At.UTC().Format(time.RFC3339Nano))
+	fmt.Fprintf(&b, "event %d  %s  %s\n", c.N, c.Type, c.At.In(zone).Format("2006-01-02 15:04:05.000 MST"))
 	if c.Summary != "" {
 		b.WriteString(c.Summary + "\n")
 	}

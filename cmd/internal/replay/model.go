@@ -55,9 +55,6 @@ type pane struct {
 }
 
 func newModel(agent string, zone *time.Location, ask func(context.Context, wanted) detailMsg, now func() time.Time) *model {
-	if zone == nil {
-		zone = time.UTC
-	}
 	return &model{agent: agent, zone: zone, ask: ask, now: now, at: -1, width: 80, height: 24, stop: func() {}, known: make(map[wanted]detailMsg)}
 }
 

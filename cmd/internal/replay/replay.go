@@ -43,6 +43,14 @@ type Config struct {
 	Out  io.Writer
 }
 
+// zone returns that of the times shown.
+func (c Config) zone() *time.Location {
+	if c.Zone == nil {
+		return time.UTC
+	}
+	return c.Zone
+}
+
 // newest is how many of the newest events the first screen is made of.
 const newest = 2000
 
@@ -59,7 +67,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	m := newModel(c.Agent, c.Zone, detailOf(ctx, c), time.Now)
+	m := newModel(c.Agent, c.zone(), detailOf(ctx, c), time.Now)
 	m.begin(first)
 	p := tea.NewProgram(m, tea.WithInput(c.In), tea.WithOutput(c.Out))
 	q.Tail, q.Follow = 0, q.At == 0

@@ -81,7 +81,7 @@ type desk struct {
 func atDesk(t *testing.T, width, height int, rows []projections.Row, run func(*desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{t: t}
-		d.model = newModel("support/7", nil, detailOf(t.Context(), Config{Source: d.answer, Request: asked}), func() time.Time { return began.Add(70 * time.Second) })
+		d.model = newModel("support/7", time.UTC, detailOf(t.Context(), Config{Source: d.answer, Request: asked}), func() time.Time { return began.Add(70 * time.Second) })
 		d.begin(rows)
 		d.send(tea.WindowSizeMsg{Width: width, Height: height})
 		d.run(d.Init())
@@ -446,7 +446,7 @@ func TestDetailsAreCancelled(t *testing.T) {
 				yield(nil, ctx.Err())
 			}
 		}
-		m := newModel("support/7", nil, detailOf(t.Context(), Config{Source: waits}), time.Now)
+		m := newModel("support/7", time.UTC, detailOf(t.Context(), Config{Source: waits}), time.Now)
 		m.begin(story(len(happened)))
 		_, fetch := m.Update(m.Init()())
 		go fetch()
@@ -519,15 +519,19 @@ func asked(r projections.ModelRequest) string {
 // A request is shown as its text, line by line, items as history prints them, and causes with who sent them.
 func TestTexts(t *testing.T) {
 	request := json.RawMessage(`{"model":"demo/demo","instructions":"Be brief.\nNever say \\no \"x\"."}`)
-	if got, want := tabRequest.text(request, asked), "model demo/demo\nBe brief.\nNever say \\no \"x\".\n"; got != want {
+	if got, want := tabRequest.text(request, Config{Request: asked}), "model demo/demo\nBe brief.\nNever say \\no \"x\".\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	berlin := Config{Zone: time.FixedZone("CET", 3600)}
+	if got, want := tabChange.text(encoded(projections.Change{N: 7, At: began, Type: "some.event"}), berlin), "event 7  some.event  2026-01-02 04:04:05.000 CET\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	hosted := json.RawMessage(`{"n":5,"type":"web_search","status":"completed","raw":{"q":"order 7"}}`)
-	if got, want := tabHistory.text(hosted, nil), "event 5  web_search [completed]\n  {\"q\":\"order 7\"}\n"; got != want {
+	if got, want := tabHistory.text(hosted, Config{}), "event 5  web_search [completed]\n  {\"q\":\"order 7\"}\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	why := json.RawMessage(`{"agent":"support/7","n":9,"chain":[{"relation":"decided","agent":"support/7","n":9,"text":"pay was granted","command":"approve","id":"a1","endpoint":"ctl","person":{"name":"Ann Lee","claimed":true}}]}`)
-	if got, want := tabWhy.text(why, nil), "event 9  decided  pay was granted [approve a1 by \"Ann Lee\" (claimed) through ctl]\n"; got != want {
+	if got, want := tabWhy.text(why, Config{}), "event 9  decided  pay was granted [approve a1 by \"Ann Lee\" (claimed) through ctl]\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

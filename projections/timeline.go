@@ -24,7 +24,7 @@ const (
 	RowHook       RowKind = "hook"       // a hook decided other than to continue
 	RowState      RowKind = "state"      // the agent's own data was changed
 	RowLimit      RowKind = "limit"      // a limit was exceeded or changed
-	RowAgent      RowKind = "agent"      // the agent was created, configured, cleared or deleted
+	RowAgent      RowKind = "agent"      // the agent was created, forked, imported, configured, cleared or deleted
 )
 
 // Row is what a person thinks of as one thing that happened to an agent: a line of the view

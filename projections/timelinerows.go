@@ -80,6 +80,12 @@ func (t *Timeline) moment(e *event) {
 		if ev.Parent != "" {
 			r.Text = "child of " + ev.Parent
 		}
+	case messages.AgentForked:
+		r.Kind, r.Title, r.Status, r.Text = RowAgent, ev.Agent, "forked", originText(ev.Parent, ev.At, ev.Reason)
+	case messages.AgentImported:
+		r.Kind, r.Title, r.Status, r.Text = RowAgent, ev.Agent, "imported", originText(ev.Source, ev.Last, ev.Reason)
+	case messages.ToolsEnabled:
+		r.Kind, r.Title, r.Status, r.Text = RowAgent, "its tools are no longer dry", "changed", ev.Reason
 	case messages.AgentConfigured:
 		r.Kind, r.Title, r.Status, r.Text = RowAgent, "model "+ev.Model, "configured", ev.Reason
 	case messages.AgentCleared:
@@ -104,6 +110,15 @@ func (t *Timeline) moment(e *event) {
 		return
 	}
 	t.add(e, r, nil)
+}
+
+// originText returns which agent a fork or an imported agent continues, and why.
+func originText(agent string, at messages.EventNumber, reason string) string {
+	text := fmt.Sprintf("from %s at event %d", agent, at)
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
 }
 
 // cutShort returns what was under way and what the owner before did not finish. Empty: nothing.

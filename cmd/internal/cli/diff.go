@@ -3,8 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -18,13 +16,18 @@ func (a *app) diff() *cobra.Command {
 	limit := 0
 	cmd := &cobra.Command{
 		Use: "diff AGENT OTHER", GroupID: groupLook, Args: cobra.ExactArgs(2),
-		Short: "Show where the events of two agents part",
-		Long: `Show where the events of two agents part: the newest event that both have, and what each has
-behind it. For a fork and its parent, and for forks of one agent, that is where the
-fork was made; what they share is not read.`,
+		Short: "Show where two agents part, and what happened to each since",
+		Long: `Show where two agents part: the last event that both share, and what happened to each since,
+in rows as replay shows them. A turn that was open at that event has its row on each side that
+changed it. For a fork and its parent, and for two forks of one agent, they part where the fork
+was made.
+
+--wide and -o json show events instead of rows.`,
+		Example: `  reprise diff support/t1 support/what-if
+  reprise diff support/t1 support/what-if --wide --limit 0`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDiff(cmd.Context(), args, limit) },
 	}
-	cmd.Flags().IntVar(&limit, "limit", 10, "how many events of each are shown, at most; 0 shows all")
+	cmd.Flags().IntVar(&limit, "limit", 10, "the most rows, or events, to show of each agent; 0: all")
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -69,8 +72,7 @@ func (a *app) runDiff(ctx context.Context, args []string, limit int) error {
 	if a.json() {
 		return a.object(p)
 	}
-	a.printParting(p)
-	return nil
+	return a.printParting(ctx, cl, p, limit)
 }
 
 // sharedBy returns an event up to which two agents have the same ones because one is a fork of the
@@ -131,34 +133,4 @@ func (p *parted) gather(ev projections.EventJSON, there bool, next func() (proje
 		p.Events = append(p.Events, ev)
 	}
 	return nil
-}
-
-func (a *app) printParting(p parting) {
-	one, other := p.Agents[0].Agent, p.Agents[1].Agent
-	switch {
-	case p.Last == 0:
-		a.printf("%s and %s have no event in common\n", one, other)
-	case len(p.Agents[0].Events)+len(p.Agents[1].Events) == 0:
-		a.printf("%s and %s have the same %d events\n", one, other, p.Last)
-		return
-	default:
-		a.printf("%s and %s have the same events up to %d\n", one, other, p.Last)
-	}
-	for _, side := range p.Agents {
-		a.printf("\n%s\n", a.bold(a.out, side.Agent))
-		for _, ev := range side.Events {
-			line, err := json.Marshal(ev)
-			if err != nil {
-				continue
-			}
-			text, _ := a.eventLine(line)
-			a.printf("%s\n", text)
-		}
-		switch {
-		case len(side.Events) == 0:
-			a.printf("  nothing more\n")
-		case side.More:
-			a.printf("  and more: %s\n", fmt.Sprintf("`%s events %s --from %d`", a.started, side.Agent, side.Events[len(side.Events)-1].N+1))
-		}
-	}
 }

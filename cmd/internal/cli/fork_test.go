@@ -30,7 +30,9 @@ func TestFork(t *testing.T) { // A81
 	w.run("fork", "assistant/a", "assistant/b", "--at", at, "--reason", "what if").exits(0, "assistant/b: forked from assistant/a at event "+at+"; its tools are dry")
 	w.run("forks", "assistant/a").exits(0, "assistant/b", at, "begun", "what if")
 	w.run("show", "assistant/b").exits(0, "fork of", "assistant/a at event "+at, "use-tools assistant/b")
-	w.run("diff", "assistant/a", "assistant/b").exits(0, "have the same events up to "+at, "agent.forked", "What is 5 times 5?")
+	w.run("diff", "assistant/a", "assistant/b").exits(0, "have the same events up to "+at, "forked  from default/assistant/a at event "+at+": what if", "What is 5 times 5?  started", "calls calculator")
+	w.run("diff", "assistant/a", "assistant/b", "--limit", "1").exits(0, "What is 5 times 5?", "and more: `", "replay assistant/a --from ")
+	w.run("diff", "assistant/a", "assistant/b", "--wide", "--limit", "1").exits(0, "input.accepted", "agent.forked", "events assistant/a --from ")
 	if d := w.run("diff", "assistant/b", "assistant/a", "--limit", "1", "-o", "json").exits(0).objects(); len(d) != 1 || fmt.Sprint(d[0]["last"]) != at {
 		t.Errorf("diff: %v", d)
 	}
@@ -80,6 +82,20 @@ func TestFork(t *testing.T) { // A81
 		w.run("show", agent).exits(0, "deleted")
 	}
 	w.run("doctor", "--deep").exits(0)
+}
+
+// A turn in which two agents part is shown for each as it went on.
+func TestDiffInsideTurn(t *testing.T) { // A81
+	w := newWorld(t)
+	w.dev()
+	w.run("ask", "support/a", "Refund 9900 cents for order 7").exits(3)
+	w.run("fork", "support/a", "support/b").exits(0)
+	w.run("abort", "support/a").exits(0)
+	_, sides, _ := strings.Cut(w.run("diff", "support/a", "support/b").exits(0, "have the same events up to").out, "support/a\n")
+	of, other, found := strings.Cut(sides, "support/b\n")
+	if !found || !strings.Contains(of, "turn t4  aborted") || !strings.Contains(other, "approval    refund  waiting") || strings.Contains(sides, "Refund 9900") {
+		t.Errorf("got %s", sides)
+	}
 }
 
 // A fork that cannot be made is refused, and nothing is done.

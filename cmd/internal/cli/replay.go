@@ -115,7 +115,11 @@ func (a *app) row(r projections.Row) string {
 	if r.Open {
 		took = "…"
 	}
-	before := fmt.Sprintf("%6d  %s  %8s  %s%-10s  ", r.N, a.moment(r.At, toMillisecond), took, strings.Repeat("  ", replay.Depth(r)), r.Kind)
+	layout := toMillisecond
+	if width := a.width(); width > 0 && width < roomy {
+		layout = time.TimeOnly
+	}
+	before := fmt.Sprintf("%6d  %s  %8s  %s%-10s  ", r.N, a.moment(r.At, layout), took, strings.Repeat("  ", replay.Depth(r)), r.Kind)
 	text := replay.Words(r) + waited + by(r.Person)
 	if a.width() == 0 {
 		return runewidth.Truncate(before+text, widest, "…")

@@ -62,7 +62,7 @@ func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) err
 	events, cut := 0, false
 	err := a.ofAgent(ctx, agent, q)(func(line json.RawMessage) error {
 		if events++; a.json() {
-			_, _ = out.Write(append(line, '\n'))
+			_, _ = out.Write(jsonLine(line))
 		} else {
 			text, short := a.eventLine(line)
 			cut = cut || short

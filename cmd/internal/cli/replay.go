@@ -152,7 +152,7 @@ func (a *app) change(out io.Writer, c projections.Change) error {
 	}
 	b, err := json.Marshal(c)
 	if err == nil {
-		_, err = out.Write(append(b, '\n'))
+		_, err = out.Write(jsonLine(b))
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 func printed[T any](a *app, v view, text func(T)) (lines int, err error) {
 	err = v(func(line json.RawMessage) error {
 		if lines++; a.json() {
-			a.printf("%s\n", line)
+			a.printf("%s", jsonLine(line))
 		} else {
 			text(raw[T](line))
 		}

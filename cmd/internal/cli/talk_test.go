@@ -123,6 +123,9 @@ func talkHostile(t *testing.T, w *world) {
 	for _, args := range [][]string{
 		{"events", "parrot/p"}, {"history", "parrot/p"}, {"replay", "parrot/p"}, {"replay", "parrot/p", "--wide"}, {"show", "parrot/p"},
 		{"ask", "parrot/p", evil}, {"ls"}, {"set-state", "parrot/p", fmt.Sprintf(`{"a":%q}`, "\u202e")}, {"state", "parrot/p"},
+		{"events", "parrot/p", "-o", "json"}, {"history", "parrot/p", "-o", "json"}, {"replay", "parrot/p", "-o", "json"}, {"replay", "parrot/p", "--wide", "-o", "json"},
+		{"ask", "parrot/p", evil, "-o", "json"}, {"state", "parrot/p", "-o", "json"}, {"traces", "parrot/p", "--content", "-o", "json"},
+		{"fork", "parrot/p", "parrot/q", "--set", "instructions=" + evil}, {"diff", "parrot/p", "parrot/q"}, {"diff", "parrot/p", "parrot/q", "--wide"}, {"diff", "parrot/p", "parrot/q", "-o", "json"},
 	} {
 		r := w.run(args...).exits(0)
 		if i := strings.IndexAny(r.out+r.err, "\x1b\x07\u202e\u009b"); i >= 0 {

@@ -95,7 +95,7 @@ func (a *app) tracesJSON(of traces.Resource, turns [][]projections.Span) error {
 			if err != nil {
 				return err
 			}
-			a.printf("%s\n", b)
+			a.printf("%s", jsonLine(b))
 		}
 	}
 	return nil

@@ -41,6 +41,6 @@ func (a *app) object(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(append(b, '\n'))
+	_, err = a.out.Write(jsonLine(b))
 	return err
 }

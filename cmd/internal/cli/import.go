@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/export"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // importFlags are the flags of import.
@@ -29,14 +30,14 @@ func (a *app) imports() *cobra.Command {
 		Short: "Continue agents that were exported elsewhere",
 		Long: `Continue agents that "reprise export" has written, with all of their history.
 
-The whole file is read before anything is stored. One that is damaged, cut off, or of a
-newer version is refused. An agent gets the address that it had, or that of --as, which
+The whole file is read before anything is stored. A file that is damaged, cut off, or of a
+newer version is refused. An agent gets the address in the file, or that of --as, which
 must be one that no agent has or had. Its kind must be defined here.
 
 What the agent was doing when it was exported is left there: inputs that waited, timers,
 answers to callers and messages to other agents. An open turn is paused until it is
-resumed; what ran in it is unknown. Tools are called as before. With --dry none is called
-until use-tools.
+resumed; calls that ran in it are unknown. Tools are called as before; with --dry, not until
+use-tools.
 
 An import that was interrupted is run again: what is stored is not stored twice. What one
 that is given up has left is named by no event, and doctor --repair removes it.
@@ -102,7 +103,7 @@ type importedAgent struct {
 	head   export.Head
 	end    export.End
 	as     messages.AgentID
-	before bool // it was imported before
+	before *projections.Origin // what it was imported as before; nil: it was not
 }
 
 // read verifies the whole file, and returns the agents that the flags choose.
@@ -168,10 +169,10 @@ func (r *importRun) check(ctx context.Context) error {
 		if damage := new(eventlog.DamageError); err != nil && !errors.As(err, &damage) {
 			return err
 		}
-		switch file, imported := importedFrom(first); {
+		switch file, before := importedFrom(first); {
 		case err == nil && first.Frame == nil:
-		case imported && file == i.end.SHA256:
-			i.before = true
+		case before != nil && file == i.end.SHA256:
+			i.before = before
 		default:
 			return messages.Refuse(messages.Conflict, "agent %s exists, or did: choose another address with --as", i.as)
 		}
@@ -180,13 +181,14 @@ func (r *importRun) check(ctx context.Context) error {
 }
 
 // importedFrom returns the digest of the lines that an agent with this first frame was imported from, and
-// reports whether it was.
-func importedFrom(first eventlog.Recorded) (file messages.Digest, imported bool) {
+// what it was imported as; nil: it was not imported.
+func importedFrom(first eventlog.Recorded) (file messages.Digest, as *projections.Origin) {
 	if first.Frame == nil || len(first.Frame.Events) == 0 {
-		return "", false
+		return "", nil
 	}
-	file = messages.ImportedFile(first.Frame.Events[0])
-	return file, file != ""
+	var forks projections.Forks
+	projections.Fold(first.Frame, 0, &forks)
+	return messages.ImportedFile(first.Frame.Events[0]), forks.Origin
 }
 
 func (r *importRun) run(ctx context.Context, file io.Reader) error {
@@ -196,10 +198,10 @@ func (r *importRun) run(ctx context.Context, file io.Reader) error {
 			return messages.AgentID{}, false
 		}
 		i := r.chosen[next]
-		if next++; i.before {
+		if next++; i.before != nil {
 			r.say(importedLine{Agent: i.as, Source: i.head.Agent, Last: i.end.Last, Duplicate: true}, i)
 		}
-		return i.as, !i.before
+		return i.as, i.before == nil
 	}
 	for stored, err := range export.Store(ctx, file, r.store, as) {
 		if err != nil {
@@ -241,17 +243,39 @@ func (r *importRun) begin(ctx context.Context, s export.Stored) error {
 func (r *importRun) say(l importedLine, i *importedAgent) {
 	if r.json() {
 		_ = r.object(l)
-		return
+	} else {
+		did := "imported"
+		if l.Duplicate {
+			did = "imported before"
+		}
+		r.printf("%s: %s, with the %d events up to %d of %s\n", l.Agent, did, i.end.Events, l.Last, l.Source)
 	}
-	did := "imported"
-	if l.Duplicate {
-		did = "imported before"
+	if i.before != nil {
+		r.sayBefore(l.Agent, importedWith(*i.before), importedWith(projections.Origin{Tools: !r.dry, Set: r.changes}))
 	}
-	r.printf("%s: %s, with the %d events up to %d of %s\n", l.Agent, did, i.end.Events, l.Last, l.Source)
 	if missing := len(i.end.Missing); missing > 0 {
 		r.note("%d payloads and definitions that its events name are not in the file", missing)
 	}
 	if !i.head.Blobs {
 		r.note("the file was exported with --no-blobs: large payloads are missing")
 	}
+}
+
+// sayBefore prints how an agent was imported before, if that is not as it would be now.
+func (r *importRun) sayBefore(agent messages.AgentID, was, now string) {
+	if was != now {
+		r.note("%s was imported %s, and stays so: use-tools ends --dry; for anything else import the file at another address, with --as", agent, was)
+	}
+}
+
+// importedWith returns the flags that have changed what an agent was imported as.
+func importedWith(o projections.Origin) string {
+	dry, set := "with --dry", "without --set"
+	if o.Tools {
+		dry = "without --dry"
+	}
+	if changes := changesText(o.Set); changes != "" {
+		set = "with " + changes
+	}
+	return dry + ", " + set
 }

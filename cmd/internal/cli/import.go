@@ -39,8 +39,12 @@ answers to callers and messages to other agents. An open turn is paused until it
 resumed; calls that ran in it are unknown. Tools are called as before; with --dry, not until
 use-tools.
 
-An import that was interrupted is run again: what is stored is not stored twice. What one
-that is given up has left is named by no event, and doctor --repair removes it.
+If the original still works elsewhere, both act. At the same address, calls of both can have
+the same idempotency key, and a receiver that drops repeated keys drops the second effect:
+choose another address with --as, or --dry.
+
+An import that was interrupted can be run again: nothing is stored twice. What an abandoned
+import has stored belongs to no agent, and doctor --repair removes it.
 
 Payloads are written to the store directly. That needs an administrator's permission:
 $JS.API.>, and publishing to what the store keeps. If the store is encrypted it needs the

@@ -194,7 +194,7 @@ func (d *decision) leaveTurn(l leaving) {
 func (d *decision) useTools(c messages.UseTools) error {
 	switch {
 	case d.s.Forks.Origin == nil:
-		return d.noop(c, "the agent is no fork: its tools are used")
+		return d.noop(c, "the agent is not a fork and runs its tools already")
 	case !d.s.Forks.Dry():
 		return d.noop(c, "its tools are used already")
 	}

@@ -20,20 +20,20 @@ func (a *app) effects() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "effects [AGENT]", GroupID: groupLook, Args: cobra.MaximumNArgs(1),
 		Short: "List the calls of tools and what became of them",
-		Long: `List the calls of tools and what became of them, of one agent or of a whole
-tenant, oldest first. The text form cuts long arguments and outputs and says so;
--o json has arguments whole. On a terminal, idempotency keys are shown with --wide alone.
+		Long: `List tool calls and their outcomes, of one agent or of a whole tenant, oldest first. The
+text form cuts long arguments and outputs and says so; -o json has whole arguments. On a
+terminal, idempotency keys are shown only with --wide.
 
-A call that repeats an earlier one of its agent, in any turn, is shown with the event of
-that: it has the same tool and the same arguments, and the earlier one may have had its
-effect. Calls of tools that only read are not. A call that is dry is one of a fork that has
-not called the tool: its output is on record in the log of the parent. One that is imported was
-asked for before the agent was imported, and ran there. Calls from before a fork began are
-listed for its parent, and for the fork itself when it is named.
+A call that repeats an earlier one of its agent, in any turn, is shown with the event of the
+earlier call: it has the same tool and the same arguments, and the earlier one may have had its
+effect. Calls of read-only tools are not marked. A dry call is one of a fork that did not call
+the tool: its output is the one recorded in the parent's log. An imported call was made before
+its agent was imported, where the agent was then. Calls from before a fork began are listed for
+its parent, and for the fork itself when it is named.
 
---where looks into the arguments: order=7 finds a number and a text, paths of
-names and of places in lists have dots between (customer.name=Ann, items.0.sku=x),
-and several must all hold.`,
+--where looks into the arguments: order=7 matches a number and a text. Dots separate the
+names and list positions of a path (customer.name=Ann, items.0.sku=x). Several must all
+match.`,
 		Example: `  reprise effects --tool refund --where order=7
   reprise effects support/ticket-42 --turn t7
   reprise effects support/ticket-42 --at 120

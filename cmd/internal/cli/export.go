@@ -33,14 +33,14 @@ func (a *app) export() *cobra.Command {
 		Use: "export [AGENT...]", GroupID: groupKeep,
 		Short: "Write agents to a portable file: events, definitions and payloads",
 		Long: `Write agents to a portable file: lines of JSON, compressed by gzip unless the name
-ends in .jsonl. It holds the events of each agent up to its newest one when the export
-reaches it, the definitions that it followed and, without --no-blobs, its large payloads.
---as markdown writes conversations for people, --as openai a line of messages and
-tools for each agent, as chat models are trained on.
+ends in .jsonl. It holds the events of each agent up to its newest one at the time of the
+export, the definitions that it followed and, without --no-blobs, its large payloads.
+--as markdown writes conversations for people. --as openai writes, for each agent, a line of
+messages and tools in the form that chat models are trained on.
 
-An export is in clear, also of an encrypted agent: deleting the agent does not delete it.
+An export is not encrypted, even if the agent is: deleting the agent does not delete it.
 
---redact replaces what a regular expression finds in any text, or what the rules
+--redact replaces the matches of a regular expression in any text, or what the rules
 in a file that ends in .yaml or .yml name:
 
   patterns:
@@ -48,12 +48,12 @@ in a file that ends in .yaml or .yml name:
   paths:
     card: tool.requested.arguments.card
 
-A value at a path is replaced wherever it is found. Equal values are replaced by equal
-texts such as [email:3f2a9c1b44de]; JSON stays JSON, and ids, numbering and hashes fit.
-Values in pictures and in encodings other than JSON are not found. If a rule finds nothing
-nothing is written, unless --allow-unmatched is given.
+A value at a path is replaced wherever it occurs. Equal values are replaced by equal
+texts such as [email:3f2a9c1b44de]; JSON stays JSON, and ids, numbering and hashes stay
+consistent. Values in images, and in encodings other than JSON, are not found. If a rule
+matches nothing, nothing is written, unless --allow-unmatched is given.
 
-The file has its name only when it is whole.`,
+The file gets its name only when it is complete.`,
 		Example: `  reprise export support/ticket-42 --to ticket-42.jsonl.gz
   reprise export --kind support --to support.jsonl.gz --redact rules.yaml
   reprise export assistant/main --to - --as markdown`,
@@ -72,10 +72,10 @@ The file has its name only when it is whole.`,
 	f.BoolVar(&x.all, "all", false, "all agents of the tenant")
 	f.StringVar(&x.kind, "kind", "", "all agents of this kind")
 	tenantFlag(cmd, &x.tenant)
-	f.Uint64Var((*uint64)(&x.at), "at", 0, "end with the frame that holds this event (default: the newest)")
-	f.BoolVar(&x.noBlobs, "no-blobs", false, "name large payloads, and leave them out")
+	f.Uint64Var((*uint64)(&x.at), "at", 0, "last event; the rest of its frame is included (default: the newest)")
+	f.BoolVar(&x.noBlobs, "no-blobs", false, "leave out large payloads, and name them by size and hash")
 	f.StringArrayVar(&x.redact, "redact", nil, "regular expression, or file of rules, for texts to replace; may be given several times")
-	f.BoolVar(&x.unmatched, "allow-unmatched", false, "write the file also if a rule finds nothing")
+	f.BoolVar(&x.unmatched, "allow-unmatched", false, "write the file even if a rule matches nothing")
 	f.BoolVar(&x.force, "force", false, "replace the file if there is one")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
@@ -187,10 +187,10 @@ func (x *exporting) agents(ctx context.Context, c *client.Client, args []string)
 		if err != nil {
 			return nil, err
 		}
-		agents = append(agents, row.Agent)
+		agents = append(agents, id)
 	}
 	if len(agents) == 0 {
-		return nil, fail("`reprise ls` lists the agents", "there are no such agents: nothing is written")
+		return nil, fail("`reprise ls` lists the agents", "there are no such agents: nothing was written")
 	}
 	return agents, nil
 }

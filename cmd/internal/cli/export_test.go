@@ -100,7 +100,7 @@ func TestExport(t *testing.T) { // A83
 	w.run("delete", "assistant/gone", "--yes").exits(0)
 
 	w.part("whole", func(t *testing.T, w *world) {
-		w.run("export", "assistant/a", "--to", "a.jsonl.gz").exits(0, "a.jsonl.gz: 1 agents", "1 definitions, 1 payloads")
+		w.run("export", "assistant/a", "--to", "a.jsonl.gz").exits(0, "a.jsonl.gz: 1 agent,", "1 definition, 1 payload")
 		a := w.exported("a.jsonl.gz")[0]
 		sameEvents(t, a, w.run("events", "assistant/a", "-o", "json").exits(0).objects())
 		for hash, data := range a.Blobs {
@@ -196,9 +196,9 @@ func redactedExport(t *testing.T, w *world) {
 			}
 		}
 	}
-	w.run("export", "assistant/a", "--to", "u.jsonl", "--redact", `ann\.lee`, "--redact", `DE\d{20}`).exits(1, "nothing is written", "redacted2", "--allow-unmatched")
+	w.run("export", "assistant/a", "--to", "u.jsonl", "--redact", `ann\.lee`, "--redact", `DE\d{20}`).exits(1, "nothing was written", "redacted2", "--allow-unmatched")
 	w.absent("u.jsonl")
-	if r := w.run("export", "assistant/a", "--to", "-", "--as", "openai", "--redact", `DE\d{20}`).exits(1, "nothing is written"); r.out != "" {
+	if r := w.run("export", "assistant/a", "--to", "-", "--as", "openai", "--redact", `DE\d{20}`).exits(1, "nothing was written"); r.out != "" {
 		t.Errorf("standard output has %s", r.out)
 	}
 	w.run("export", "assistant/a", "--to", "u.jsonl", "--redact", `ann\.lee`, "--redact", `DE\d{20}`, "--allow-unmatched").exits(0)

@@ -94,8 +94,9 @@ type turnCall struct {
 	call messages.CallID
 }
 
-// chatMessages returns a history up to its newest answer. Calls without a result are left out, and so
-// are reasoning and the items of hosted tools, which have no place in this form.
+// chatMessages returns the messages of a history. The last one is an answer or the result of a call:
+// inputs after that are left out. So are calls without a result, and reasoning and the items of hosted
+// tools, which have no place in this form.
 func chatMessages(items []projections.HistoryItem) (list []chatMessage) {
 	answered := make(map[turnCall]bool)
 	for _, it := range items {

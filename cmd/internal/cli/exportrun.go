@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/export"
 	"github.com/reprise-dev/reprise/eventlog/export/redact"
@@ -31,11 +33,14 @@ type exported struct {
 // sayExported prints what was written.
 func (a *app) sayExported(sum exported, x exporting) error {
 	if len(sum.Missing) > 0 {
-		a.note("%d definitions and payloads that events name are not stored any more, the first: %s", len(sum.Missing), sum.Missing[0])
+		a.note("%d definitions and payloads that events name are no longer stored, the first: %s", len(sum.Missing), sum.Missing[0])
 	}
-	text := fmt.Sprintf("%d agents, %d frames, %d events, %d definitions, %d payloads", sum.Agents, sum.Frames, sum.Events, sum.Definitions, sum.Blobs)
+	text := strings.Join([]string{
+		english.Plural(sum.Agents, "agent", ""), english.Plural(sum.Frames, "frame", ""), english.Plural(sum.Events, "event", ""),
+		english.Plural(sum.Definitions, "definition", ""), english.Plural(sum.Blobs, "payload", ""),
+	}, ", ")
 	for _, rule := range slices.Sorted(maps.Keys(sum.Redactions)) {
-		text += fmt.Sprintf(", %s replaced %d times", rule, sum.Redactions[rule])
+		text += fmt.Sprintf(", %s replaced %s", rule, english.Plural(sum.Redactions[rule], "time", ""))
 	}
 	switch {
 	case x.to == "-":
@@ -73,7 +78,7 @@ func (r *exportRun) write(ctx context.Context, w io.Writer, agents []messages.Ag
 	if r.redactor != nil {
 		r.sum.Redactions = r.redactor.Counts()
 		if none := r.redactor.Unmatched(); len(none) > 0 && !r.unmatched {
-			return fail("correct it, or give --allow-unmatched if that is as expected", "nothing is written: no text has what these rules look for: %s", strings.Join(none, ", "))
+			return fail("correct the rules, or give --allow-unmatched if that is expected", "nothing was written: these rules match no text: %s", strings.Join(none, ", "))
 		}
 	}
 	if z, ok := to.(*gzip.Writer); ok {

@@ -18,21 +18,19 @@ func (a *app) find() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "find TEXT|KEY...", GroupID: groupLook, Args: cobra.MinimumNArgs(1),
 		Short: "Find agents by what was said, or by the id of a call or an input",
-		Long: fmt.Sprintf(`Find the events of a tenant's agents that hold a text, newest first: what was said to an
-agent, what its model answered, the tool and arguments of a call, and its result.
+		Long: fmt.Sprintf(`Find the events of a tenant's agents that contain a text, newest first: inputs, answers of
+models, the tool and arguments of a call, and its result.
 
-TEXT is words that must all be in one event, in any order and any case. Words in double
-quotes must follow one another, and so must the parts of a word with punctuation in it. Of
-each event the first %d KiB are searched; what is kept as a blob is not.
+TEXT is words that must all be in one event, in any order and in upper or lower case. Words in
+double quotes must follow one another, and so must the parts of a word with punctuation in it.
+The first %d KiB of each event are searched; payloads that are kept as blobs are not.
 
-KEY is the id of a call or of an input, or the idempotency key of a call, or the first %d
-characters of one or more. It is written as the log has it.
+KEY is the id of a call or of an input, or the idempotency key of a call, or at least its first
+%d characters. Upper and lower case matter.
 
-What an imported agent did before is found, too. Events from before a fork began are
-found once, as its parent's: the fork shares them.
-
-Words of encrypted agents are not searched:
-they are found by ids and keys alone.`, projections.MaxSaid>>10, index.MinPrefix),
+What an imported agent did before its import is found, too. Events from before a fork began are
+found once, as its parent's: the fork shares them. Encrypted agents are found by ids and keys
+only: their words are not searched.`, projections.MaxSaid>>10, index.MinPrefix),
 		Example: `  reprise find refund order 7
   reprise find '"order 7" refund' --kind support --since 7d
   reprise find call_9f3a2c
@@ -63,5 +61,5 @@ func (a *app) runFind(ctx context.Context, tenant string, q messages.Query) erro
 		}
 		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s", f.Agent, f.N, a.age(f.At), projections.Printable(string(f.Turn), 64), what, projections.Printable(f.Snippet, 0))
 	})
-	return a.listed(rows, err, "nothing was found: every word must be in one event; an id must be whole, or its first characters", "")
+	return a.listed(rows, err, fmt.Sprintf("nothing was found: all words must be in one event, and of an id at least the first %d characters are needed", index.MinPrefix), "")
 }

@@ -23,21 +23,21 @@ func (a *app) fork() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fork AGENT NEW", GroupID: groupChange, Args: cobra.ExactArgs(2),
 		Short: "Make a new agent that continues from any event of another one",
-		Long: `Make a new agent that continues from any event of another one, its parent. Both continue, and
-neither sees what the other does later. The events up to that one are shared, not
+		Long: `Make a new agent, a fork, that continues from any event of another agent, its parent. Both
+continue, and neither sees what the other does later. The events up to that one are shared, not
 copied: the parent cannot be deleted while the fork needs them, except with --cascade or
 --detach. An event that AGENT, as a fork, shares with its own parent is forked there.
 
 NEW is an address that no agent has or had. It may be of another kind. With --set it has
 another model, other instructions or fewer tools than its kind.
 
-Inputs that wait in the parent, its timers and its messages to other agents stay with
-it. A fork inside of a turn is paused until it is resumed; what ran in the parent then
-is unknown, and is decided as such.
+Waiting inputs, timers and messages to other agents stay with the parent. A fork made inside
+a turn is paused until it is resumed; calls that ran at that point are unknown in the fork,
+and are decided as such.
 
-The tools of a fork are dry: a call has the result that the parent has on record for
-the same call, or the same tool and arguments. If there is none it waits for a person
-(decide). use-tools lets it run its tools.`,
+The tools of a fork are dry: a call gets the result that the parent has on record for
+the same call, or for the same tool and arguments. Without such a result it waits for a person
+(see decide). use-tools lets the fork run its tools.`,
 		Example: `  reprise fork support/t1 support/what-if --at 42
   reprise fork support/t1 support/brief --at 42 --set model=openai/gpt-5.5 --set instructions=@brief.md
   reprise fork support/t1 support-next/t1 --at 42 --reason "the new instructions"`,

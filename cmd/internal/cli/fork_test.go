@@ -116,10 +116,10 @@ func TestForkRefused(t *testing.T) {
 	w.run("fork", "parrot/a", "parrot/c", "--set", "model").exits(2, "NAME=VALUE")
 	w.run("fork", "parrot/a", "parrot/c", "--set", "mood=good").exits(2, "another model, instructions or tools")
 	w.run("fork", "parrot/a", "parrot/c", "--set", "instructions=@none").exits(2, "no such file")
-	w.run("use-tools", "parrot/a").exits(0, "nothing changed: the agent is no fork")
+	w.run("use-tools", "parrot/a").exits(0, "nothing changed: the agent is not a fork")
 	w.run("diff", "parrot/a", "parrot/none").exits(1, "does not exist")
 	w.run("diff", "parrot/a", "parrot/b").exits(0, "have no event in common")
-	w.run("forks", "parrot/a").exits(0, "no fork was made of parrot/a")
+	w.run("forks", "parrot/a").exits(0, "no forks were made of parrot/a")
 	w.run("show", "parrot/c").exits(1, "does not exist")
 	if after := w.run("events", "parrot/a").exits(0).out; !strings.HasPrefix(after, before) || strings.Contains(after, "fork.requested") {
 		t.Errorf("a fork that was refused is on record: %s", after)

@@ -15,9 +15,9 @@ func (a *app) forks() *cobra.Command {
 	q := messages.Query{View: "forks"}
 	cmd := &cobra.Command{
 		Use: "forks AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "List the forks that were made of an agent",
-		Long: `List the forks that were made of an agent, also those that were deleted since: the event
-at which each was made, when, and why. show of a fork has where it comes from.`,
+		Short: "List the forks of an agent",
+		Long: `List the forks of an agent, deleted ones included: the event at which each was made, when,
+and why. For a fork, "reprise show" names the agent that it was forked from.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runForks(cmd.Context(), args[0], q) },
 	}
 	asOf(cmd, &q)
@@ -28,5 +28,5 @@ func (a *app) runForks(ctx context.Context, agent string, q messages.Query) erro
 	rows, err := table(a, "FORK\tAT\tMADE\tSTATUS\tREASON", a.ofAgent(ctx, agent, q), func(f projections.Fork) string {
 		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s", f.Agent, f.At, a.moment(f.Requested, time.DateTime), f.Status, projections.Printable(f.Reason, 80))
 	})
-	return a.listed(rows, err, "no fork was made of "+agent, fmt.Sprintf("`%s fork %s NEW --at N` makes one", a.started, agent))
+	return a.listed(rows, err, "no forks were made of "+agent, fmt.Sprintf("`%s fork %s NEW --at N` makes one", a.started, agent))
 }

@@ -34,7 +34,7 @@ The whole file is read before anything is stored. A file that is damaged, cut of
 newer version is refused. An agent gets the address in the file, or that of --as, which
 must be one that no agent has or had. Its kind must be defined here.
 
-What the agent was doing when it was exported is left there: inputs that waited, timers,
+What the agent was doing when it was exported is not taken over: waiting inputs, timers,
 answers to callers and messages to other agents. An open turn is paused until it is
 resumed; calls that ran in it are unknown. Tools are called as before; with --dry, not until
 use-tools.
@@ -47,8 +47,8 @@ An import that was interrupted can be run again: nothing is stored twice. What a
 import has stored belongs to no agent, and doctor --repair removes it.
 
 Payloads are written to the store directly. That needs an administrator's permission:
-$JS.API.>, and publishing to what the store keeps. If the store is encrypted it needs the
-wrapping key, too.`,
+$JS.API.>, and publishing to the store's subjects. If the store is encrypted, it also needs the
+wrapping key.`,
 		Example: `  reprise import ticket-42.jsonl.gz
   reprise import ticket-42.jsonl.gz --as support/reported --dry
   reprise import support.jsonl.gz --agent support/ticket-7`,
@@ -70,7 +70,7 @@ wrapping key, too.`,
 
 func (a *app) runImport(ctx context.Context, name string, f importFlags) error {
 	if name == "" || name == "-" {
-		return usage("the file is read twice: name one")
+		return usage("import reads the file twice: name a file, not standard input")
 	}
 	set, err := forkChanges(f.set)
 	if err != nil {

@@ -159,7 +159,7 @@ func importRefused(t *testing.T, w *world, file func(string) string) {
 		w.file(name, c.file)
 		w.run("import", name, "--key-file", "key").exits(1, name, c.want)
 	}
-	w.run("import", "-").exits(2, "read twice")
+	w.run("import", "-").exits(2, "reads the file twice")
 	w.run("import", "none.jsonl").exits(1, "no such file")
 	w.run("import", file("a.jsonl.gz"), "--key-file", "key", "--as", "nobody/x").exits(1, "nobody")
 	w.run("show", "assistant/a").exits(1, "does not exist")

@@ -24,18 +24,17 @@ func (a *app) replay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Walk through what happened to an agent, and what each event changed",
-		Long: `Walk through what happened to an agent: a row for each input, turn, model call, tool
-call, approval, child and change of owner, with how long it took and waited. Nothing is run and
-nothing is written.
+		Long: `Walk through what happened to an agent: a row for each input, turn, model call, tool call,
+approval, child and change of owner, with how long it took and how long it waited. It runs
+nothing and writes nothing.
 
 On a terminal it is a debugger: beside the rows it shows, as of the selected event, what
 changed, the history, the state, the model's request, the raw event and why it happened; ? lists
-the keys. A running agent's new rows come as they happen. Elsewhere, and with --plain, it is a
-line for each row, and a JSON object with -o json.
+the keys. New rows of a running agent appear as they happen. Elsewhere, and with --plain, it
+prints a line for each row, or a JSON object with -o json.
 
---wide shows every event, one by one, with what it changed in history, state, turns and queue.
-What is too large for the log itself is named by its size and hash, as a blob; --whole puts it
-back.`,
+--wide shows every event with what it changed in history, state, turns and queue. Large
+payloads are shown by size and hash; --whole shows them in full.`,
 		Example: `  reprise replay support/ticket-42
   reprise replay support/ticket-42 --plain --turn t12
   reprise replay support/ticket-42 --wide --from 40 --at 60`,
@@ -43,10 +42,10 @@ back.`,
 			return a.runReplay(cmd, args[0], q, plain)
 		},
 	}
-	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show; those before it are replayed in silence")
+	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show; those before it are replayed and not shown")
 	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "last event to replay (default: the newest)")
 	turnFlag(cmd, &q)
-	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put what is kept as blobs into the events that name them; implies --wide")
+	cmd.Flags().BoolVar(&q.Whole, "whole", false, "show payloads that are kept as blobs in full; implies --wide")
 	cmd.Flags().BoolVar(&plain, "plain", false, "lines of text, also on a terminal")
 	return a.connects(cmd, 0)
 }

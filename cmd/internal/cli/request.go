@@ -19,13 +19,13 @@ func (a *app) request() *cobra.Command {
 	return a.connects(&cobra.Command{
 		Use: "request AGENT [EVENT]", GroupID: groupLook, Args: cobra.RangeArgs(1, 2),
 		Short: "Show what a model was sent: instructions, tools, settings and items",
-		Long: `Show what a model was sent: settings, instructions, tools and the items of history as
-it was shown them, put together again from the log, also as hooks have changed it.
-EVENT is the number of an event, as ` + "`reprise events`" + ` lists them: that of the model call, or
-of what came of it, such as its answer or a call of a tool. Default: the newest model call.
+		Long: `Show the request that a model was sent: settings, instructions, tools and items of history,
+rebuilt from the log, with the changes that hooks made.
+EVENT is the number of an event, as ` + "`reprise events`" + ` lists them: the model call, or
+a result of it, such as its answer or a tool call. Default: the newest model call.
 
-matches reports whether the whole has the hash that was recorded when it was sent. -o json is
-one object; by_hook marks what a hook has put in.`,
+"matches" reports whether the rebuilt request has the hash that was recorded when it was sent.
+-o json prints one object; by_hook marks what a hook added.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 1 {
 				if q.At, err = a.eventNumber(args[0], args[1]); err != nil {

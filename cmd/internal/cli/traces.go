@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/traces"
@@ -23,13 +24,13 @@ func (a *app) traces() *cobra.Command {
 		Use: "traces AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show an agent's turns as OpenTelemetry spans, or send them to a collector",
 		Long: `Show an agent's turns as OpenTelemetry spans, by the conventions for generative AI:
-the turn, each attempt at a model call, each attempt at a tool call, and when it waited
-for a person. They are made from the log, so turns of any age have them, and their ids
-are the same each time, and those that a node with --otlp sends.
+the turn, each attempt at a model call, each attempt at a tool call, and each wait for a
+person. They are made from the log, so turns of any age have them. Their ids are the same each
+time, and the same as those that a node with --otlp sends.
 
-With -o json each turn is a line: a document of OTLP in JSON, as a collector reads it.
---otlp sends them. What has not ended is shown, but is in neither. What was asked and
-answered is left out unless --content asks for it.`,
+With -o json each turn is a line: an OTLP document in JSON, as collectors read it. --otlp sends
+the spans to a collector. Spans that have not ended are only in the text form. Questions, answers,
+arguments and results are left out, except with --content.`,
 		Example: `  reprise traces support/ticket-42 --turn t12
   reprise traces support/ticket-42 --since 7d --otlp http://localhost:4318`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTraces(cmd.Context(), args[0], q, otlp) },
@@ -38,7 +39,7 @@ answered is left out unless --content asks for it.`,
 	timeFlags(cmd, &q, "only turns that started")
 	asOf(cmd, &q)
 	f := cmd.Flags()
-	f.BoolVar(&q.Whole, "content", false, "with what was asked and answered, and arguments and results of tools")
+	f.BoolVar(&q.Whole, "content", false, "include questions and answers, and arguments and results of tools")
 	f.StringVar(&otlp, "otlp", "", "send them to the collector at this base address, such as http://localhost:4318 (with the headers of $"+otlpHeadersVariable+")")
 	return a.connects(cmd, defaultTimeout)
 }
@@ -116,14 +117,14 @@ func (a *app) sendTraces(ctx context.Context, to *traces.Sender, turns [][]proje
 		_, err := to.Send(within, whole)
 		cancel()
 		if err != nil {
-			return fail(fmt.Sprintf("what was sent, %d turns, may be sent again: spans keep their ids", sent.Turns), "%v", err)
+			return fail(fmt.Sprintf("%d of %d turns were sent; run it again for all of them: spans keep their ids", sent.Turns, len(turns)), "%v", err)
 		}
 		sent.Turns, sent.Spans = sent.Turns+1, sent.Spans+len(whole)
 	}
 	if a.json() {
 		return a.object(sent)
 	}
-	a.printf("sent %d spans of %d turns\n", sent.Spans, sent.Turns)
+	a.printf("sent %s of %s\n", english.Plural(sent.Spans, "span", ""), english.Plural(sent.Turns, "turn", ""))
 	return nil
 }
 

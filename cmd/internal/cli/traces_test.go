@@ -60,7 +60,7 @@ func TestTraces(t *testing.T) {
 
 	root := hex.EncodeToString(live.spans[0].SpanId)
 	w.run("traces", "assistant/main").exits(0, "0af7651916cd43dd8448eb211c80319c, below span b7ad6b7169203331", root, "invoke_agent assistant", "  execute_tool calculator", "completed")
-	w.run("traces", "assistant/main", "--otlp", url, "--turn", "t4").exits(0, "sent 4 spans of 1 turns")
+	w.run("traces", "assistant/main", "--otlp", url, "--turn", "t4").exits(0, "sent 4 spans of 1 turn")
 	if again := <-came; again.key != "hush," || again.service != "helpdesk" || len(again.spans) != 4 || !proto.Equal(again.spans[1], live.spans[1]) {
 		t.Errorf("sent again was %+v, first %+v", again, live)
 	}

@@ -16,27 +16,28 @@ func (a *app) why() *cobra.Command {
 		Use: "why AGENT EVENT", GroupID: groupLook, Args: cobra.ExactArgs(2),
 		Short: "Show why an event happened: back to the input, by whom, and what it repeats",
 		Long: `Show why an event happened, the newest cause first: from a tool call to the model's
-answer that asked for it, to what that model call was sent, to the inputs, and who
-sent them through which endpoint. Decisions of people stand at their time. The chain
-continues in the logs of parents, and calls that are equal, of the agent in any turn or
-of other children of its parent, are listed last. Below is what is evident from it.
+answer that asked for it, to what that model call was sent, to the inputs, with who
+sent them and through which endpoint. Decisions of people are listed at the time they were
+made. The chain continues in the logs of parents. Equal calls, of the agent in any turn or
+of other children of its parent, are listed last. Findings that follow from the chain are
+printed below it.
 
 ` + "`reprise effects`" + ` and ` + "`reprise events AGENT`" + ` list the numbers of events. The first column is
-  event      the event that is asked about
+  event      the event in question
   then       what happened later to the same call
-  before     what happened before to the same call, turn or timer
+  before     what happened earlier to the same call, turn or timer
   decided    a decision about the call
-  asked      the answer of a model that asked for the call
-  answered   the call of the model with that answer
+  asked      the model's answer that asked for the call
+  answered   the model call that gave that answer
   saw        a result that this model call was the first to include
   started    the start of the turn
   input      an input of the turn
-  parent     the call of the parent that the agent works for
-  repeats    an earlier call, or an earlier input, that is equal
-  repeated   a later call that is equal
+  parent     the parent's call that the agent works for
+  repeats    an equal earlier call or input
+  repeated   an equal later call
   equal      an equal call of the parent, or of another child of the parent
   missing    a log that cannot be read, with the reason
-An input that came again under its own id had no effect, and is not recorded.`,
+An input sent again with the same id had no effect and is not recorded.`,
 		Example: `  reprise effects --tool refund --where order=7
   reprise why support/ticket-42 17`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -73,25 +73,15 @@ func (rt *Runtime) recorded(ctx context.Context, fork messages.AgentID, o projec
 		return nil, err
 	}
 	asks := call.Asks()
-	same := func(c *projections.RecordedCall) bool {
-		return c.Asks() == asks
-	}
 	nth := 0
 	for i := range own.List {
 		if c := &own.List[i]; c.Turn == call.Turn && c.ID == call.ID {
 			break
-		} else if same(c) {
+		} else if c.Asks() == asks {
 			nth++
 		}
 	}
-	for i := range parent.List {
-		if c := &parent.List[i]; same(c) && c.HasResult() {
-			if nth--; nth < 0 {
-				return c, nil
-			}
-		}
-	}
-	return nil, nil
+	return parent.Nth(asks, nth), nil
 }
 
 // withResult returns the call if its result is known; else nil.

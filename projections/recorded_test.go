@@ -39,4 +39,12 @@ func TestRecordedCalls(t *testing.T) {
 	if a.Output != "no" || a.Kind != messages.ToolFailureError || b.Blob != blob || b.Arguments != `{"n":20}` || r.Of("t2", "a").Arguments != `{"n":4}` {
 		t.Errorf("got %+v and %+v", a, b)
 	}
+	c := ToolCall{Tool: "pay", Arguments: `{ "n": 3 }`}
+	if got := r.Nth(c.Asks(), 0); got != nil {
+		t.Errorf("a call without a result: got %+v", got)
+	}
+	c.Arguments = `{ "n": 20 }`
+	if got := r.Nth(c.Asks(), 0); got == nil || got.ID != "b" || r.Nth(c.Asks(), 1) != nil {
+		t.Errorf("got %+v, want call b, and no other", got)
+	}
 }

@@ -88,6 +88,37 @@ func TestVerifyAgainstDefinitions(t *testing.T) { // A82
 	}
 }
 
+// schemed is a tool with a schema as it is.
+type schemed struct {
+	tool.Tool
+	schema string
+}
+
+func (t schemed) Spec() tool.Spec {
+	s := t.Tool.Spec()
+	s.Parameters = json.RawMessage(t.schema)
+	return s
+}
+
+// Another order of names in a tool's schema is listed and no difference; another order of values is one.
+func TestVerifyOrderInSchemas(t *testing.T) { // A82
+	with := func(schema string) actors.Config {
+		return refunding("Pay", func(d *actors.Definition) { d.Tools[0] = schemed{d.Tools[0], schema} })
+	}
+	ada := actorstest.Agent("support", "ada")
+	s := actorstest.New(t, nil)
+	s.Start(with(`{"type":"object","properties":{"a":{"type":"string","enum":["x","y"]}}}`)).Do(ada, actorstest.Say("u1", "pay"))
+	s.Until(ada, "turn.completed")
+	other := with(`{"properties":{"a":{"enum":["x","y"],"type":"string"}},"type":"object"}`)
+	if r := verified(t, s, ada, other, s.Frames(ada)); r.Result != verify.Equal || !strings.Contains(r.Text(), "tool refund: order of names in parameters") {
+		t.Errorf("got\n%s", r.Text())
+	}
+	other = with(`{"type":"object","properties":{"a":{"type":"string","enum":["y","x"]}}}`)
+	if r := verified(t, s, ada, other, s.Frames(ada)); r.Result != verify.Differs {
+		t.Errorf("got\n%s", r.Text())
+	}
+}
+
 func nothing(context.Context, struct{}) (string, error) { return "", nil }
 
 // A tool whose calls require approval in other cases is found, though its definition is the same.

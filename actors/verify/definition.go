@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Change is a field in which a recorded definition differs from that of today.
@@ -41,6 +43,10 @@ var (
 	}
 	decidesTool = []string{"on_unknown", "timeout", "approval", "approve_repeats", "approval_timeout", "agent", "detached", "max_children"}
 )
+
+// schema is the field of a tool's arguments. The order of names in it has no meaning: a program that
+// writes the same schema in another order shows a model the same tool.
+const schema = "parameters"
 
 // unknown is the field of a definition that is not there.
 const unknown = "definition"
@@ -159,7 +165,11 @@ func (r *comparison) tools(digest string, old, now json.RawMessage) {
 			continue
 		}
 		for _, k := range union(a, b) {
-			if !bytes.Equal(a[k], b[k]) {
+			switch {
+			case bytes.Equal(a[k], b[k]):
+			case k == schema && projections.CanonicalJSON(string(a[k])) == projections.CanonicalJSON(string(b[k])):
+				r.add(digest, "tool "+name+": order of names in "+k, a[k], b[k], false)
+			default:
 				r.add(digest, "tool "+name+": "+k, a[k], b[k], !slices.Contains(decidesTool, k))
 			}
 		}

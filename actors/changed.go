@@ -71,8 +71,14 @@ func prepareChanged(ctx context.Context, cfg Config, d Definition, set messages.
 	return def, nil
 }
 
-// with returns the definition with the changes of a fork. What names a model or a tool that it has no
-// more is left out, and so is a tool that its source does not have now.
+// With returns the definition with the changes of a fork. What names a model or a tool that it has no
+// more is left out. Changes that name a tool which it does not have are refused.
+func (d Definition) With(set messages.ForkChanges) (Definition, error) {
+	return d.with(set), d.refuseTools(set.Tools)
+}
+
+// with returns the definition with the changes of a fork, as With does; a chosen tool that its source
+// does not have now is left out, too.
 func (d Definition) with(set messages.ForkChanges) Definition {
 	if set.Instructions != nil {
 		d.Instructions = *set.Instructions

@@ -1,0 +1,92 @@
+package rerun
+
+import (
+	"sync"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// Unrecorded is something that a run asked for and that is not on record.
+type Unrecorded struct {
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments"`
+	// What is result or approval.
+	What string `json:"what"`
+}
+
+// record answers from what is on record. Safe for concurrent use.
+type record struct {
+	tools Tools
+	mu    sync.Mutex
+	calls projections.RecordedCalls
+	// asked counts the results, decided the decisions that were asked for, by what the calls ask.
+	asked, decided map[string]int
+	// given are the results that calls have got, for further attempts.
+	given      map[callKey]*projections.RecordedCall
+	unrecorded []Unrecorded
+	ran        map[string]int
+}
+
+type callKey struct {
+	turn messages.TurnID
+	call messages.CallID
+}
+
+func newRecord(frames []*messages.Frame, tools Tools) *record {
+	r := &record{tools: tools, asked: make(map[string]int), decided: make(map[string]int), given: make(map[callKey]*projections.RecordedCall), ran: make(map[string]int)}
+	for _, f := range frames {
+		projections.Fold(f, 0, &r.calls)
+	}
+	return r
+}
+
+// result returns the recorded result of a call; nil if there is none.
+func (r *record) result(key callKey, name, arguments string) *projections.RecordedCall {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, again := r.given[key]; again {
+		return c
+	}
+	asks := projections.ExchangeCall{Tool: name, Arguments: arguments}.Asks()
+	c := r.calls.Nth(asks, r.asked[asks])
+	r.asked[asks]++
+	if r.given[key] = c; c == nil {
+		r.unrecorded = append(r.unrecorded, Unrecorded{name, arguments, "result"})
+	}
+	return c
+}
+
+// noDecision is what the model reads of a call about which no decision is on record.
+const noDecision = "This call needs the approval of a person, and was not run: no decision about it is on record."
+
+// decision returns the command with the recorded decision about a call that waits for approval.
+func (r *record) decision(c projections.CallState) messages.Command {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asks := c.Asks()
+	n := r.decided[asks]
+	r.decided[asks]++
+	for _, was := range r.calls.List {
+		if was.Approval == "" || was.Asks() != asks {
+			continue
+		}
+		if n--; n >= 0 {
+			continue
+		}
+		if was.Approval == projections.Granted {
+			return messages.Approve{Call: c.ID, Turn: c.Turn}
+		}
+		return messages.Deny{Call: c.ID, Turn: c.Turn, Text: &was.Output}
+	}
+	r.unrecorded = append(r.unrecorded, Unrecorded{c.Tool, c.Arguments, "approval"})
+	text := noDecision
+	return messages.Deny{Call: c.ID, Turn: c.Turn, Text: &text}
+}
+
+// run counts a call of a tool that runs.
+func (r *record) run(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ran[name]++
+}

@@ -1,0 +1,126 @@
+package rerun
+
+import (
+	"context"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/verify"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// Recorded is a stream that is run again.
+type Recorded struct {
+	Agent messages.AgentID
+	// Frames are all of the agent's, oldest first, with payloads in their events. Those of a fork begin
+	// with its parent's.
+	Frames []*messages.Frame
+	// Incomplete is why the frames do not hold what the agent was given. Such a stream is not run again:
+	// a model would answer other inputs. Empty: they do.
+	Incomplete string
+}
+
+// Tools are the tools that run.
+type Tools string
+
+// The tools that may run. Agents that are tools never do.
+const (
+	NoTools  Tools = ""          // every call has its recorded result
+	ReadOnly Tools = "read-only" // those whose OnUnknown is tool.ReadOnly
+	AllTools Tools = "all"       // all, with their effects
+)
+
+// Options are what a run differs in from the definitions.
+type Options struct {
+	// Model has the inputs answered by models. False: only the recorded calls are made again.
+	Model bool
+	// Set replaces the model, the instructions or the tools of the definition.
+	Set   messages.ForkChanges
+	Tools Tools
+	// Grade gives the recorded run and the new one a score. Nil: neither has one.
+	Grade Grader
+}
+
+// Run runs a recorded agent again with the definitions and providers of cfg, which needs no Store. Its
+// error is that of ctx; what else fails is in the result.
+func Run(ctx context.Context, cfg actors.Config, rec Recorded, o Options) (Result, error) {
+	r := Result{Agent: rec.Agent, recorded: runOf(rec.Agent, RunRecorded, rec.Frames)}
+	err := r.run(ctx, cfg, rec, o)
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if err != nil {
+		r.Result, r.Why = Unreadable, messages.AsError(err).Message
+	}
+	return r, nil
+}
+
+func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Options) error {
+	if rec.Incomplete != "" {
+		return messages.Refuse(messages.BadInput, "%s", rec.Incomplete)
+	}
+	def, err := definition(cfg, rec, o.Set)
+	if err != nil {
+		return err
+	}
+	given, err := verify.Commands(rec.Agent, verify.Current{}, verify.Frames(rec.Frames))
+	if err != nil {
+		return err
+	}
+	record := newRecord(rec.Frames, o.Tools)
+	if !o.Model {
+		r.again(ctx, def, record)
+		return nil
+	}
+	if len(r.recorded.Turns) == 0 {
+		return messages.Refuse(messages.NotFound, "no turn has begun with an input of it: there is nothing to run again")
+	}
+	frames, why, err := play(ctx, cfg, def, rec.Agent, record, given)
+	if err != nil {
+		return err
+	}
+	r.replayed = runOf(rec.Agent, RunReplayed, frames)
+	r.compare(record, why)
+	r.grade(ctx, o.Grade)
+	return nil
+}
+
+// definition returns the definition of an agent's kind with all changes.
+func definition(cfg actors.Config, rec Recorded, set messages.ForkChanges) (actors.Definition, error) {
+	var forks projections.Forks
+	for _, f := range rec.Frames {
+		projections.Fold(f, 0, &forks)
+	}
+	var kinds []string
+	for _, d := range cfg.Definitions {
+		if d.Kind == rec.Agent.Kind {
+			return gathered(d).With(forks.Set().Override(set))
+		}
+		kinds = append(kinds, d.Kind)
+	}
+	return actors.Definition{}, messages.Refuse(messages.UnknownKind, "no agent kind is named %q: those that are defined are %v", rec.Agent.Kind, kinds)
+}
+
+// gathered returns a definition that has the tools of its sources as its own.
+func gathered(d actors.Definition) actors.Definition {
+	count := make(map[string]int)
+	var more []tool.Tool
+	for _, t := range d.Tools {
+		count[t.Spec().Name]++
+	}
+	for _, s := range d.Sources {
+		now, _ := s.Tools()
+		for _, t := range now {
+			count[t.Spec().Name]++
+			more = append(more, t)
+		}
+	}
+	d.Sources, d.Tools = nil, append([]tool.Tool(nil), d.Tools...)
+	for _, t := range more {
+		if count[t.Spec().Name] == 1 { // a name that several have belongs to none of them
+			d.Tools = append(d.Tools, t)
+		}
+	}
+	return d
+}

@@ -1,0 +1,80 @@
+package rerun
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// noResult is what the model reads of a call without a recorded result.
+const noResult = "This call was not run: no result of it is on record."
+
+// replayed is a tool whose calls have recorded results, unless it may run.
+type replayed struct {
+	tool.Tool
+	record *record
+}
+
+// Spec returns the tool's. A recorded result may be given again: no call is left to a person.
+func (t replayed) Spec() tool.Spec {
+	spec := t.Tool.Spec()
+	if spec.OnUnknown != tool.ReadOnly {
+		spec.OnUnknown = tool.Rerun
+	}
+	return spec
+}
+
+// NeedsApproval asks the tool.
+func (t replayed) NeedsApproval(arguments json.RawMessage) (bool, error) {
+	if gated, ok := t.Tool.(tool.Gated); ok {
+		return gated.NeedsApproval(arguments)
+	}
+	return t.Spec().Approval == tool.Always, nil
+}
+
+// Call returns the recorded result, or runs the tool.
+func (t replayed) Call(ctx context.Context, arguments json.RawMessage) (string, error) {
+	name, call := t.Spec().Name, tool.CallOf(ctx)
+	if t.record.tools.may(t.Tool) {
+		t.record.run(name)
+		return t.Tool.Call(unused(ctx, call), arguments)
+	}
+	c := t.record.result(callKey{call.Turn, call.ID}, name, string(arguments))
+	switch {
+	case c == nil:
+		return "", errors.New(noResult)
+	case c.Outcome == projections.CallFailed:
+		return "", errors.New(c.Output)
+	}
+	return c.Output, nil
+}
+
+// may reports whether a tool may run.
+func (t Tools) may(of tool.Tool) bool {
+	if _, child := of.(*actors.AgentTool); child {
+		return false
+	}
+	return t == AllTools || t == ReadOnly && of.Spec().OnUnknown == tool.ReadOnly
+}
+
+// unused returns the context of a call with an idempotency key that no call had before: under the
+// recorded one a service would return what it did then, or do it twice once it has forgotten the key.
+func unused(ctx context.Context, call tool.Call) context.Context {
+	call.Key = "rerun/" + rand.Text()
+	return tool.WithCall(ctx, call)
+}
+
+// replayedTools returns the definition with tools that have recorded results.
+func replayedTools(d actors.Definition, r *record) actors.Definition {
+	tools := make([]tool.Tool, len(d.Tools))
+	for i, t := range d.Tools {
+		tools[i] = replayed{t, r}
+	}
+	d.Tools, d.Retain = tools, 0
+	return d
+}

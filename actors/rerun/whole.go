@@ -1,0 +1,51 @@
+package rerun
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-dev/reprise/eventlog/export"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Exported returns an agent of a file that `reprise export` has written. Its error is that of an address.
+func Exported(a *export.Agent) (Recorded, error) {
+	id, err := messages.ParseAgentID(a.Head.Agent)
+	if err != nil {
+		return Recorded{}, err
+	}
+	rec := Recorded{Agent: id}
+	if rules := a.Head.Redacted; len(rules) > 0 {
+		rec.Incomplete = fmt.Sprintf("texts were replaced when it was exported (%s), so its inputs are not what was asked: export it without --redact", strings.Join(rules, ", "))
+		return rec, nil
+	}
+	rec.Frames, err = Whole(a.Frames, func(b messages.Blob, _ messages.BlobForm) (string, error) {
+		data, ok := a.Blobs[b.SHA256]
+		if !ok {
+			return "", fmt.Errorf("payload %s is not in the file: export it without --no-blobs", b.SHA256)
+		}
+		return string(data), nil
+	})
+	if err != nil {
+		rec.Incomplete = err.Error()
+	}
+	return rec, nil
+}
+
+// Whole returns frames with the payloads in their events that are kept as blobs.
+func Whole(frames []*messages.Frame, fill messages.BlobFill) ([]*messages.Frame, error) {
+	list := make([]*messages.Frame, len(frames))
+	for i, f := range frames {
+		whole := *f
+		whole.Events = make([]messages.Event, len(f.Events))
+		for j, ev := range f.Events {
+			ev, err := messages.Whole(ev, fill)
+			if err != nil {
+				return nil, err
+			}
+			whole.Events[j] = messages.WithoutBlobs(ev)
+		}
+		list[i] = &whole
+	}
+	return list, nil
+}

@@ -22,16 +22,8 @@ import (
 // Prices.
 func VerifyFile(t testing.TB, cfg actors.Config, path string) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
 	rt := rehearsal(t, cfg)
-	for recorded, err := range export.Agents(f) {
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+	for recorded := range exported(t, path) {
 		id, err := messages.ParseAgentID(recorded.Head.Agent)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -42,6 +34,26 @@ func VerifyFile(t testing.TB, cfg actors.Config, path string) {
 			}
 			return nil, messages.Refuse(messages.NotFound, "%s does not hold definition %s", path, digest)
 		})
+	}
+}
+
+// exported yields the agents of a file, and fails the test if it cannot be read.
+func exported(t testing.TB, path string) iter.Seq[*export.Agent] {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(*export.Agent) bool) {
+		defer func() { _ = f.Close() }()
+		for recorded, err := range export.Agents(f) {
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if !yield(recorded) {
+				return
+			}
+		}
 	}
 }
 

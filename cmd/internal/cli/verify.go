@@ -3,10 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/actors/verify"
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -14,6 +16,7 @@ import (
 type verifying struct {
 	candidate, from, kind, tenant string
 	all                           bool
+	live                          liveFlags
 }
 
 func (a *app) verifies() *cobra.Command {
@@ -32,13 +35,33 @@ rehearsed against agents that are at work, which do not notice. The MCP servers 
 are started for their lists of tools.
 
 The exit code is 1 if an agent differs or cannot be read. What can not be decided
-from the log alone is reported as not checked.`,
+from the log alone is reported as not checked.
+
+With --live-model the recorded inputs are answered again, by the models of the file, and the
+answers and calls are shown beside the recorded ones. A call has the recorded result of the
+same tool with the same arguments; one without is refused to the model, and listed. With
+--live-tools tools are called: those that only read, or with --live-tools=all every one, whose
+effects then happen again. Without --live-model the recorded calls are made again and
+their results compared. Either runs here, in memory: no agent of the node changes.
+
+--grade runs a program for the recorded run and for the new one. It gets the run as JSON on
+standard input and prints a score: a number, or {"score":0.8,"reason":"..."}.
+
+With --live-model another answer is no failure. The exit code is 1 if an agent cannot be run
+to its end, has no score or one under --min-score; with --live-tools alone also if a result
+differs.`,
 		Example: `  reprise verify support/ticket-42
   reprise verify --kind support --candidate ./reprise.yaml
-  reprise verify --from-file recorded.jsonl.gz --candidate ./reprise.yaml -o json`,
+  reprise verify --from-file recorded.jsonl.gz --candidate ./reprise.yaml -o json
+  reprise verify --kind support --candidate ./reprise.yaml --live-model --set model=openai/gpt-5.5 --grade ./grade.sh
+  reprise verify support/ticket-42 --candidate ./reprise.yaml --live-tools`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			v.live.bounded = cmd.Flags().Changed("min-score")
 			if err := cmp.Or(ofAll(cmd, args, []string{"tenant"}, nil), v.check(args)); err != nil {
 				return err
+			}
+			if v.live.on() {
+				return a.runLive(cmd.Context(), args, v)
 			}
 			return a.runVerify(cmd.Context(), args, v)
 		},
@@ -49,6 +72,7 @@ from the log alone is reported as not checked.`,
 	f.BoolVar(&v.all, "all", false, "all agents of the tenant")
 	f.StringVar(&v.kind, "kind", "", "all agents of this kind")
 	tenantFlag(cmd, &v.tenant)
+	v.live.flags(f)
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 
@@ -71,7 +95,7 @@ func (v *verifying) check(args []string) error {
 			return usage("%v", err)
 		}
 	}
-	return nil
+	return v.live.check(v.candidate)
 }
 
 func (a *app) runVerify(ctx context.Context, args []string, v verifying) error {
@@ -105,10 +129,17 @@ func (r *verifyRun) agents(ctx context.Context, args []string, v verifying) erro
 		return err
 	}
 	defer done()
+	return inOrder(ctx, v.agents(ctx, c, args), func(ctx context.Context, agent messages.AgentID) (verify.Result, error) {
+		return r.one(ctx, c, agent)
+	}, r.show)
+}
+
+// agents yields the agents of a node that the flags choose.
+func (v *verifying) agents(ctx context.Context, c *client.Client, args []string) iter.Seq2[messages.AgentID, error] {
 	if len(args) > 0 {
-		return r.all(ctx, c, named(args))
+		return named(args)
 	}
-	return r.all(ctx, c, agentsOf(ctx, c, v.tenant, v.kind))
+	return agentsOf(ctx, c, v.tenant, v.kind)
 }
 
 // sum prints how many agents have which result, and fails unless all are equal.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"strings"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/verify"
@@ -24,34 +25,47 @@ var errRehearsed = errors.New("a rehearsal sends nothing")
 
 // candidate loads the definitions of a file. end stops the MCP servers that it names.
 func (a *app) candidate(ctx context.Context, file string) (with *candidate, end func(), err error) {
-	c, err := config.Load(file)
+	cfg, end, err := a.rehearsal(ctx, file, "")
 	if err != nil {
 		return nil, nil, err
+	}
+	cfg.Store = memlog.NewStore()
+	cfg.Send = func(context.Context, messages.AgentID, messages.Command) error { return errRehearsed }
+	rt, err := actors.NewRuntime(ctx, cfg)
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return &candidate{rt}, end, nil
+}
+
+// rehearsal returns what a file configures for agents, without a store, and with the provider of a model
+// that no agent of the file may have. end stops the MCP servers that it names.
+func (a *app) rehearsal(ctx context.Context, file, model string) (cfg actors.Config, end func(), err error) {
+	c, err := config.Load(file)
+	if err != nil {
+		return cfg, nil, err
 	}
 	agents, err := definitions(c, toolbox.Command)
 	if err == nil {
 		err = validate(c, agents)
 	}
 	if err != nil {
-		return nil, nil, err
+		return cfg, nil, err
 	}
 	logger := a.logger(slog.LevelWarn)
 	n := &node{app: a, file: c, cfg: cluster.Config{Agents: agents, Logger: logger}}
 	end, err = n.serveTools(ctx)
 	if err != nil {
-		return nil, nil, err
+		return cfg, nil, err
+	}
+	provider, _, _ := strings.Cut(model, "/")
+	for i := range c.Providers {
+		c.Providers[i].Used = c.Providers[i].Used || c.Providers[i].Name == provider
 	}
 	set := withDemo()
 	addProviders(set, c)
-	rt, err := actors.NewRuntime(ctx, actors.Config{
-		Store: memlog.NewStore(), Providers: set, Definitions: n.cfg.Agents, Prices: c.Prices, Logger: logger,
-		Send: func(context.Context, messages.AgentID, messages.Command) error { return errRehearsed },
-	})
-	if err != nil {
-		end()
-		return nil, nil, err
-	}
-	return &candidate{rt}, end, nil
+	return actors.Config{Providers: set, Definitions: n.cfg.Agents, Prices: c.Prices, Logger: logger}, end, nil
 }
 
 // verify compares frames. recorded are the definitions that they name, as far as they are known;

@@ -24,12 +24,6 @@ type verifyRun struct {
 	counts map[verify.Outcome]int
 }
 
-// verified is the result of one agent, or why there is none.
-type verified struct {
-	verify.Result
-	err error
-}
-
 // named yields the agents of arguments that were checked.
 func named(args []string) iter.Seq2[messages.AgentID, error] {
 	return func(yield func(messages.AgentID, error) bool) {
@@ -52,33 +46,40 @@ func agentsOf(ctx context.Context, c *client.Client, tenant, kind string) iter.S
 	}
 }
 
-// all verifies agents, several at once, and shows their results in order.
-func (r *verifyRun) all(ctx context.Context, c *client.Client, agents iter.Seq2[messages.AgentID, error]) error {
+// inOrder does something with agents, several at once, and shows the results in order.
+func inOrder[A, R any](ctx context.Context, agents iter.Seq2[A, error], one func(context.Context, A) (R, error), show func(R) error) error {
+	type result struct {
+		of  R
+		err error
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make(chan chan verified, verifyAtOnce-1) // beside the one that is shown next
+	results := make(chan chan result, verifyAtOnce-1) // beside the one that is shown next
 	go func() {
 		defer close(results)
 		for agent, err := range agents {
-			result := make(chan verified, 1)
+			next := make(chan result, 1)
 			select {
-			case results <- result:
+			case results <- next:
 			case <-ctx.Done():
 				return
 			}
 			if err != nil {
-				result <- verified{err: err}
+				next <- result{err: err}
 				return
 			}
-			go func() { result <- r.one(ctx, c, agent) }()
+			go func() {
+				of, err := one(ctx, agent)
+				next <- result{of, err}
+			}()
 		}
 	}()
-	for result := range results {
-		v := <-result
-		if v.err != nil {
-			return v.err
+	for next := range results {
+		r := <-next
+		if r.err != nil {
+			return r.err
 		}
-		if err := r.show(v.Result); err != nil {
+		if err := show(r.of); err != nil {
 			return err
 		}
 	}
@@ -86,23 +87,23 @@ func (r *verifyRun) all(ctx context.Context, c *client.Client, agents iter.Seq2[
 }
 
 // one verifies an agent of a node.
-func (r *verifyRun) one(ctx context.Context, c *client.Client, agent messages.AgentID) (v verified) {
+func (r *verifyRun) one(ctx context.Context, c *client.Client, agent messages.AgentID) (v verify.Result, err error) {
 	if r.with != nil {
 		return r.rehearsed(ctx, c, agent)
 	}
 	for line, err := range c.Query(ctx, agent.String(), messages.Query{View: "verify"}) {
 		if err == nil {
-			err = json.Unmarshal(line, &v.Result)
+			err = json.Unmarshal(line, &v)
 		}
 		if err != nil {
-			return verified{err: err}
+			return v, err
 		}
 	}
-	return v
+	return v, nil
 }
 
 // rehearsed verifies an agent of a node with the candidate.
-func (r *verifyRun) rehearsed(ctx context.Context, c *client.Client, agent messages.AgentID) verified {
+func (r *verifyRun) rehearsed(ctx context.Context, c *client.Client, agent messages.AgentID) (verify.Result, error) {
 	known := make(map[string]json.RawMessage)
 	frames := func(yield func(*messages.Frame, error) bool) {
 		for line, err := range linesOf(ctx, c, agent, 0) {
@@ -115,9 +116,9 @@ func (r *verifyRun) rehearsed(ctx context.Context, c *client.Client, agent messa
 	}
 	result := r.with.verify(ctx, agent, known, false, frames)
 	if result.Result == verify.Unreadable && ctx.Err() != nil {
-		return verified{err: ctx.Err()}
+		return result, ctx.Err()
 	}
-	return verified{Result: result}
+	return result, nil
 }
 
 // file verifies the agents of a file.

@@ -191,6 +191,32 @@ func TestDetachOfWhatIsMissing(t *testing.T) {
 	wantCode(t, node.Do(zoe, messages.Detach{ID: "x"}), messages.Unavailable)
 }
 
+// An event that a detached fork has of its parent is forked there as long as the parent has it, and then
+// from the copy: each can be read when the parent has been deleted.
+func TestForkOfACopiedEvent(t *testing.T) {
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "one"))
+	at := messages.EventNumber(len(s.Until(ada, "turn.completed")))
+	forked(t, s, node, zoe, 0)
+	node.Must(zoe, messages.Detach{ID: "x"})
+	answer := node.Do(zoe, messages.Fork{ID: "f1", Fork: yan.Full(), At: at})
+	if wantCode(t, answer, messages.Conflict); answer.Err != nil && !strings.Contains(answer.Err.Message, fmt.Sprintf("fork test/ada at %d", at)) {
+		t.Errorf("got %v", answer.Err)
+	}
+	node.Must(zoe, messages.Fork{ID: "f2", Fork: yan.Full()})
+	s.Until(zoe, "fork.settled")
+	node.Must(ada, messages.Delete{ID: "d"})
+	bea := actorstest.Agent("test", "bea")
+	node.Must(zoe, messages.Fork{ID: "f3", Fork: bea.Full(), At: at})
+	s.Until(zoe, "fork.settled", 2)
+	for _, a := range []messages.AgentID{yan, bea} {
+		if got, want := wholeLog(t, s.Store(), a), "one, heard one"; got != want {
+			t.Errorf("%s: got %s, want %s", a, got, want)
+		}
+	}
+}
+
 // An event that a fork has of its parent is forked there, also where the parent is a fork, too, so that
 // no number of such forks is too deep to be read.
 func TestForkAtTheSameEvent(t *testing.T) {

@@ -25,12 +25,35 @@ import (
 func (a *agent) fork(d *Deliver, c messages.Fork, sender *actor.PID) {
 	_, again := a.state.Processed(c.ID)
 	if id, _ := messages.ParseAgentID(c.Fork); !again && id.Tenant == a.id.Tenant { // an agent of another tenant is refused unseen
-		if err := a.rt.free(a.ctx, c.Fork, a.state.Forks.Set().Override(c.Set)); err != nil {
+		err := a.rt.free(a.ctx, c.Fork, a.state.Forks.Set().Override(c.Set))
+		if err == nil {
+			err = a.refuseCopied(c.At)
+		}
+		if err != nil {
 			a.refuse(d, sender, err)
 			return
 		}
 	}
 	a.execute(d, sender)
+}
+
+// refuseCopied refuses a fork at an event that the agent, a fork, has copied, while its parent has it, too:
+// as long as it has, the event is read there, and the copy has another digest than the new fork would name.
+func (a *agent) refuseCopied(at messages.EventNumber) error {
+	o := a.state.Forks.Origin
+	if o == nil || !o.Detached || at == 0 || at > o.At {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
+	defer cancel()
+	first, err := eventlog.First(a.rt.store.Read(ctx, o.Parent, eventlog.From(at)))
+	switch {
+	case err != nil:
+		return messages.Refuse(messages.Unavailable, "whether agent %s still has event %d cannot be read now: %v; try again with the same id", o.Parent, at, err)
+	case first.Frame != nil && first.Frame.First <= at:
+		return turn.RefuseBorrowed(a.id, o.Parent, at)
+	}
+	return nil
 }
 
 // free refuses a name for a fork that is no agent's of a kind that is defined here, or that an agent

@@ -37,7 +37,7 @@ func (d *decision) fork(c messages.Fork) error {
 	case at > d.s.Last:
 		return messages.Refuse(messages.NotFound, "agent %s has %d events: there is no event %d to fork it at", d.env.Agent, d.s.Last, at)
 	case d.s.Forks.Borrows(at): // its fork would depend on an agent that does not have it on record
-		return messages.Refuse(messages.Conflict, "event %d of agent %s is an event of %s, which it is a fork of: fork %s at %d", at, d.env.Agent, d.s.Forks.Origin.Parent, d.s.Forks.Origin.Parent, at)
+		return RefuseBorrowed(d.env.Agent, d.s.Forks.Origin.Parent, at)
 	case d.s.Forks.Depth() >= messages.MaxPrefixes:
 		return messages.Refuse(messages.Conflict, "agent %s is a fork of a fork, %d times: fork one of the agents that it comes from", d.env.Agent, d.s.Forks.Depth())
 	case d.s.Forks.Of(fork) != nil:
@@ -46,6 +46,11 @@ func (d *decision) fork(c messages.Fork) error {
 	begin := messages.Derived("fork:", d.env.Agent.Full(), c.ID)
 	d.emit(messages.ForkRequested{Fork: fork.Full(), At: at, Begin: begin, Set: d.s.Forks.Set().Override(c.Set), Reason: c.Reason})
 	return nil
+}
+
+// RefuseBorrowed refuses a fork at an event that a fork has of its parent: it is forked there.
+func RefuseBorrowed(self, parent messages.AgentID, at messages.EventNumber) error {
+	return messages.Refuse(messages.Conflict, "event %d of agent %s is an event of %s, which it is a fork of: fork %s at %d", at, self, parent, parent, at)
 }
 
 // forkEffect records what became of a fork.

@@ -77,9 +77,13 @@ func TestFork(t *testing.T) { // A81
 	w.run("delete", "assistant/a", "--cascade", "--detach", "--yes").exits(2, "say one of the two")
 	w.run("delete", "assistant/a", "--children", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
 	w.run("delete", "assistant/a", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
-	w.run("delete", "assistant/a", "--cascade", "--yes").exits(0, "assistant/c: deleted", "assistant/b: deleted", "assistant/a: deleted")
+	w.run("delete", "assistant/a", "--cascade", "--yes", "--id", "d").exits(0, "assistant/c: deleted", "assistant/b: deleted", "assistant/a: deleted")
 	for _, agent := range []string{"assistant/a", "assistant/b", "assistant/c"} {
 		w.run("show", agent).exits(0, "deleted")
+	}
+	for _, how := range []string{"--cascade", "--detach"} { // said again, as where it was cut short at its end
+		w.run("delete", "assistant/a", how, "--yes", "--id", "d").exits(0, "applied before")
+		w.run("delete", "assistant/a", how, "--dry-run").exits(0, "is deleted")
 	}
 	w.run("doctor", "--deep").exits(0)
 }

@@ -44,6 +44,14 @@ func (e *evidence) owned() map[string][]client.Event {
 	return logs
 }
 
+// forkedAt is the agent that is forked for an event of another one: what a fork has of its source is forked there.
+func (b *book) forkedAt(agent string, n messages.EventNumber) string {
+	for of := b.branches[agent]; of != nil && !of.imported && n <= of.at; of = b.branches[agent] {
+		agent = of.source
+	}
+	return agent
+}
+
 // branchOf is the branch for whose calls an agent works, if it does for one's: its own, or those of an
 // agent that called it.
 func (e *evidence) branchOf(agent string) string {

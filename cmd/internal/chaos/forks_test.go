@@ -101,6 +101,7 @@ func (f *forker) source() *branch {
 
 // fork forks an agent, and waits until that is settled. An event inside of a step is refused.
 func (f *forker) fork(b *branch) error {
+	f.w.book.Write(func() { b.source = f.w.book.forkedAt(b.source, b.at) })
 	c := messages.Fork{ID: b.agent, Fork: b.agent, At: b.at}
 	var answer messages.Answer
 	if _, err := f.w.insist(func(d *endpoint) (err error) { answer, err = d.client.Do(d.ctx, b.source, c); return err }); err != nil {

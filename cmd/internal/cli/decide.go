@@ -27,6 +27,14 @@ completed and failed give the model --result, retry runs the tool again.`,
 		default:
 			return nil, nil, usage("outcome %q: write completed, failed or retry", args[2])
 		}
-		return c, ofTurn("settled a call of"), nil
+		return c, settled, nil
 	})
+}
+
+// settled is what decide did. The turn is named if it goes on.
+func settled(turn messages.TurnID) string {
+	if turn == "" {
+		return "settled a call"
+	}
+	return ofTurn("settled a call of")(turn)
 }

@@ -102,6 +102,7 @@ func TestPersonDecides(t *testing.T) {
 	node := w.dev()
 	asking := w.begin("", "ask", "--id", "one", "--timeout", "1m", "careful/c", "use risky")
 	w.started()
+	w.run("fork", "careful/c", "careful/d").exits(0)
 	node.kill()
 	w.release() // the program that is left behind
 	w.dev()
@@ -117,6 +118,7 @@ func TestPersonDecides(t *testing.T) {
 	}
 	w.run("decide", "careful/c", call, "maybe").exits(2, "completed, failed or retry")
 	w.run("decide", "careful/c", "other", "failed").exits(1, "other")
+	w.run("decide", "careful/d", call, "failed").exits(0, "careful/d: settled a call, event ") // the turn of a fork waits to be resumed, too
 	w.run("decide", "careful/c", call, "completed", "--result", "it was paid", "--reason", "asked the bank").exits(0, "settled a call of turn")
 	w.run("ask", "--id", "one", "careful/c", "use risky").exits(0, "it was paid")
 	w.run("events", "careful/c", "-o", "json").exits(0, "tool.unknown", "it was paid")

@@ -88,16 +88,23 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		if !a.sure(agent) {
 			return fail("nothing more was removed", "%s stays", agent)
 		}
+		if f.detach {
+			if err := a.detachForks(ctx, cl, agent, f); err != nil {
+				return err
+			}
+		}
 	}
 	return a.deleteNow(ctx, cl, agent, messages.Delete{ID: f.id, Reason: f.reason})
 }
 
-// freeOfForks deletes or detaches the forks of an agent, as the flags say.
+// freeOfForks deletes or detaches the forks of an agent, as the flags say. With asks it asks about each
+// that it deletes, and only names those that would be detached: that waits for the answer about the agent.
 func (a *app) freeOfForks(ctx context.Context, cl *client.Client, agent string, f deletion, asks bool) error {
 	switch {
 	case f.cascade:
 		return a.deleteForks(ctx, cl, agent, f, asks)
 	case f.detach:
+		f.dryRun = f.dryRun || asks
 		return a.detachForks(ctx, cl, agent, f)
 	}
 	return nil
@@ -115,6 +122,11 @@ func (a *app) deleteTree(ctx context.Context, cl *client.Client, agent string, f
 		}
 		if !a.sure(agent + " and all of these") {
 			return fail("nothing more was removed", "%s stays", agent)
+		}
+		if f.detach {
+			if err := tree.forks(ctx, agent, f, false); err != nil {
+				return err
+			}
 		}
 	}
 	return tree.fell(ctx, agent, 0)

@@ -398,3 +398,28 @@ func TestLimitAndApproval(t *testing.T) { // A17 A40
 	waits().exits(3)
 	w.await("hurried/b", "tool.completed")
 }
+
+// A person who says no has changed nothing, not even that the forks were to be detached.
+func TestDeleteAsksBeforeItDetaches(t *testing.T) {
+	w := newWorld(t)
+	w.dev()
+	w.run("ask", "assistant/a", "What is 17 times 3?").exits(0, "51")
+	w.run("fork", "assistant/a", "assistant/b").exits(0)
+	for _, args := range [][]string{{"delete", "assistant/a", "--detach"}, {"delete", "assistant/a", "--detach", "--children"}} {
+		no := w.onTerminal(args...)
+		no.sees("assistant/b would copy the events")
+		no.sees("Write y or yes: ")
+		no.types("n\n")
+		no.exits(1)
+		if got := w.run("show", "assistant/b").exits(0, "fork of").out; strings.Contains(got, "detached") {
+			t.Errorf("%v was answered with no, and the fork is %s", args, got)
+		}
+	}
+	yes := w.onTerminal("delete", "assistant/a", "--detach", "--children")
+	yes.sees("Write y or yes: ")
+	yes.types("y\n")
+	yes.sees("assistant/b: detached")
+	yes.exits(0)
+	w.run("show", "assistant/b").exits(0, "detached from it")
+	w.run("show", "assistant/a").exits(0, "deleted")
+}

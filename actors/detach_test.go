@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -89,6 +92,11 @@ func TestDetach(t *testing.T) { // A81
 				node.Stop()
 				node = s.Start(cfg)
 			}
+			for _, a := range []messages.AgentID{zoe, yan} { // which have the names of the parent's payloads in snapshots
+				if found := examineSnapshot(t, s, a); found != nil {
+					t.Errorf("hidden %t, snapshots %d: the doctor found %+v of %s", hidden, every, found, a)
+				}
+			}
 			forkAt := actorstest.Of[messages.AgentForked](s.Events(zoe))[0].At
 			bea := actorstest.Agent("test", "bea")
 			node.Must(zoe, messages.Fork{ID: "f3", Fork: bea.Full(), At: forkAt})
@@ -100,6 +108,19 @@ func TestDetach(t *testing.T) { // A81
 			}
 		}
 	}
+}
+
+// examineSnapshot returns what the doctor finds of an agent's snapshot when it looks deep.
+func examineSnapshot(t *testing.T, s *actorstest.Stage, a messages.AgentID) (found []doctor.Finding) {
+	t.Helper()
+	tail, err := s.Store().Head(t.Context(), a)
+	if err == nil {
+		err = actors.CheckSnapshots(prefix.New(s.Store()))(t.Context(), doctor.Subject{Agent: a, Tail: tail}, doctor.Options{Deep: true}, func(f doctor.Finding) { found = append(found, f) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // A turn is not disturbed by a detach.

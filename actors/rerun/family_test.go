@@ -56,6 +56,29 @@ func TestFamily(t *testing.T) {
 	}
 }
 
+// A call of a child or another tool whose arguments do not fit fails as it does in life.
+func TestMisfits(t *testing.T) {
+	badly := func(r providers.Request) scripted.Step {
+		switch last := r.Items[len(r.Items)-1]; {
+		case last.Type != messages.ItemCallOutput:
+			return ask("c1", "clerk", `{"task":7}`)
+		case last.CallID == "c1":
+			return ask("c2", "look", `{"order":"seven"}`)
+		default:
+			return scripted.Say(last.Output)
+		}
+	}
+	cfg := family(badly)
+	cfg.Definitions[0].Tools = append(cfg.Definitions[0].Tools, new(bench).config(nil).Definitions[0].Tools...)
+	stage := actorstest.New(t, nil)
+	stage.Start(cfg).Must(ann, actorstest.Say("u1", "order 7"))
+	stage.Until(ann, "turn.completed")
+	r := again(t, cfg, rerun.Recorded{Agent: ann, Frames: stage.Frames(ann)}, model, rerun.Same, "calls: 2 equal")
+	if len(r.Unrecorded) > 0 {
+		t.Errorf("not on record: %v", r.Unrecorded)
+	}
+}
+
 // An input of a timer comes when the turn before is over, whenever it was due.
 func TestTimers(t *testing.T) {
 	cfg := new(bench).config(scripted.New(scripted.Say("Hello."), scripted.Say("Late.")))

@@ -44,6 +44,9 @@ func (t replayed) Call(ctx context.Context, arguments json.RawMessage) (string, 
 		t.record.run(name)
 		return t.Tool.Call(unused(ctx, call), arguments)
 	}
+	if err := t.misfit(arguments); err != nil {
+		return "", err
+	}
 	c := t.record.result(callKey{call.Turn, call.ID}, name, string(arguments))
 	switch {
 	case c == nil:
@@ -52,6 +55,15 @@ func (t replayed) Call(ctx context.Context, arguments json.RawMessage) (string, 
 		return "", errors.New(c.Output)
 	}
 	return c.Output, nil
+}
+
+// misfit returns why arguments do not fit the tool, as the model reads it when the tool runs; nil if they do.
+func (t replayed) misfit(arguments json.RawMessage) error {
+	var misfit *tool.ArgumentError
+	if _, err := t.NeedsApproval(arguments); errors.As(err, &misfit) {
+		return misfit
+	}
+	return nil
 }
 
 // may reports whether a tool may run.

@@ -40,7 +40,8 @@ func (c *Causes) Of(a messages.AgentID) *Why {
 		w.call = &call
 		w.findRuns(c.call)
 		w.findEqual(c)
-	} else if c.resends != nil {
+	}
+	if len(w.Findings) == 0 && c.resends != nil {
 		w.find("resent", resentText(c.resends), c.resends.N, c.resends.resends.N)
 	}
 	return w

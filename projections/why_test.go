@@ -92,6 +92,11 @@ var whyStories = []struct {
 			inputBy("u2", "bob"), accepted("u2", "Refund order 7")}, oneTurn("t10", "m11", "u2", refundCall("t10", "c1", "7")),
 		[]any{refundStarted("t10", "c1", 1)})...),
 		[]messages.EventNumber{13, 9, 5}},
+	{"input sent again under another id, for which another call was made", storyOf(slices.Concat(
+		[]any{inputBy("u1", "bob"), accepted("u1", "Refund order 7")}, oneTurn("t2", "m3", "u1", refundCall("t2", "c1", "7")),
+		[]any{refundStarted("t2", "c1", 1), effect, messages.ToolCompleted{Turn: "t2", Call: "c1", Output: "paid"}, messages.TurnCompleted{Turn: "t2", Output: "done"},
+			inputBy("u2", "bob"), accepted("u2", "Refund order 7")}, oneTurn("t10", "m11", "u2", refundCall("t10", "c1", "77")))...),
+		[]messages.EventNumber{13}},
 	{"asked twice in one answer", storyOf(slices.Concat(
 		[]any{inputBy("u1", "bob"), accepted("u1", "Refund orders 7 and 7")}, oneTurn("t2", "m3", "u1", refundCall("t2", "c1", "7"), refundCall("t2", "c2", "7"), refundCall("t2", "c3", "8")),
 		[]any{refundStarted("t2", "c1", 1), refundStarted("t2", "c2", 1), effect, messages.ToolCompleted{Turn: "t2", Call: "c1", Output: "paid"}})...),

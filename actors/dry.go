@@ -81,7 +81,10 @@ func (rt *Runtime) recorded(ctx context.Context, fork messages.AgentID, o projec
 			nth++
 		}
 	}
-	return parent.Nth(asks, nth), nil
+	if results := parent.Results()[asks]; nth < len(results) {
+		return results[nth], nil
+	}
+	return nil, nil
 }
 
 // withResult returns the call if its result is known; else nil.

@@ -46,15 +46,14 @@ func (r *RecordedCalls) Of(turn messages.TurnID, call messages.CallID) *Recorded
 	return lastOf(r.List, func(c *RecordedCall) bool { return c.Turn == turn && c.ID == call })
 }
 
-// Nth returns the n-th call, from 0, that asks for the same as [ToolCall.Asks] has it and has a result;
-// nil if there is none.
-func (r *RecordedCalls) Nth(asks string, n int) *RecordedCall {
+// Results returns the calls that have a result, in their order, by what they ask for as [ToolCall.Asks]
+// has it. They are valid until the next event.
+func (r *RecordedCalls) Results() map[string][]*RecordedCall {
+	results := make(map[string][]*RecordedCall)
 	for i := range r.List {
-		if c := &r.List[i]; c.Asks() == asks && c.HasResult() {
-			if n--; n < 0 {
-				return c
-			}
+		if c := &r.List[i]; c.HasResult() {
+			results[c.Asks()] = append(results[c.Asks()], c)
 		}
 	}
-	return nil
+	return results
 }

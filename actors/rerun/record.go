@@ -20,8 +20,8 @@ type record struct {
 	tools Tools
 	mu    sync.Mutex
 	calls projections.RecordedCalls
-	// asked counts the results, decided the decisions that were asked for, by what the calls ask.
-	asked, decided map[string]int
+	// results and decisions are those that were not given yet, by what their calls ask.
+	results, decisions map[string][]*projections.RecordedCall
 	// given are the results that calls have got, for further attempts.
 	given      map[callKey]*projections.RecordedCall
 	unrecorded []Unrecorded
@@ -34,9 +34,15 @@ type callKey struct {
 }
 
 func newRecord(frames []*messages.Frame, tools Tools) *record {
-	r := &record{tools: tools, asked: make(map[string]int), decided: make(map[string]int), given: make(map[callKey]*projections.RecordedCall), ran: make(map[string]int)}
+	r := &record{tools: tools, decisions: make(map[string][]*projections.RecordedCall), given: make(map[callKey]*projections.RecordedCall), ran: make(map[string]int)}
 	for _, f := range frames {
 		projections.Fold(f, 0, &r.calls)
+	}
+	r.results = r.calls.Results()
+	for i := range r.calls.List {
+		if c := &r.calls.List[i]; c.Approval != "" {
+			r.decisions[c.Asks()] = append(r.decisions[c.Asks()], c)
+		}
 	}
 	return r
 }
@@ -49,8 +55,7 @@ func (r *record) result(key callKey, name, arguments string) *projections.Record
 		return c
 	}
 	asks := projections.ExchangeCall{Tool: name, Arguments: arguments}.Asks()
-	c := r.calls.Nth(asks, r.asked[asks])
-	r.asked[asks]++
+	c := next(r.results, asks)
 	if r.given[key] = c; c == nil {
 		r.unrecorded = append(r.unrecorded, Unrecorded{name, arguments, "result"})
 	}
@@ -64,24 +69,26 @@ const noDecision = "This call needs the approval of a person, and was not run: n
 func (r *record) decision(c projections.CallState) messages.Command {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	asks := c.Asks()
-	n := r.decided[asks]
-	r.decided[asks]++
-	for _, was := range r.calls.List {
-		if was.Approval == "" || was.Asks() != asks {
-			continue
-		}
-		if n--; n >= 0 {
-			continue
-		}
-		if was.Approval == projections.Granted {
-			return messages.Approve{Call: c.ID, Turn: c.Turn}
-		}
-		return messages.Deny{Call: c.ID, Turn: c.Turn, Text: &was.Output}
-	}
-	r.unrecorded = append(r.unrecorded, Unrecorded{c.Tool, c.Arguments, "approval"})
 	text := noDecision
+	switch was := next(r.decisions, c.Asks()); {
+	case was == nil:
+		r.unrecorded = append(r.unrecorded, Unrecorded{c.Tool, c.Arguments, "approval"})
+	case was.Approval == projections.Granted:
+		return messages.Approve{Call: c.ID, Turn: c.Turn}
+	default:
+		text = was.Output
+	}
 	return messages.Deny{Call: c.ID, Turn: c.Turn, Text: &text}
+}
+
+// next takes the first call of those that ask the same; nil if none is left.
+func next(calls map[string][]*projections.RecordedCall, asks string) *projections.RecordedCall {
+	list := calls[asks]
+	if len(list) == 0 {
+		return nil
+	}
+	calls[asks] = list[1:]
+	return list[0]
 }
 
 // run counts a call of a tool that runs.

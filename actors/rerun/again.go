@@ -61,6 +61,9 @@ func callAgain(ctx context.Context, t tool.Tool, r *Result, c *projections.Recor
 	if err != nil {
 		output = err.Error()
 	}
+	if err != nil && ctx.Err() == context.DeadlineExceeded {
+		output = fmt.Sprintf("the tool did not finish within %v", limit) // as a node records it
+	}
 	failed := c.Outcome == projections.CallFailed
 	if output == c.Output && failed == (err != nil) {
 		return nil

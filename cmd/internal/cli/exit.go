@@ -107,6 +107,8 @@ func (a *app) failure(err error) *failure {
 		return &failure{code: exitFailed, what: client.ErrLost.Error(), do: whenBack, err: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{code: exitFailed, what: "there was no answer within --timeout", do: "raise --timeout, or see with `" + a.started + " doctor` whether a node is there", err: err}
+	case errors.Is(err, context.Canceled):
+		return &failure{code: exitFailed, what: "interrupted", err: err}
 	}
 	return &failure{code: exitFailed, what: err.Error(), err: err}
 }

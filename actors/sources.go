@@ -95,6 +95,14 @@ func (k *kind) follow(ctx context.Context, r *Runtime, s tool.Source) {
 	}
 }
 
+// Gathered returns d with the tools that its sources have now as its own, but for those that no
+// agent of it can have: these are logged.
+func (d Definition) Gathered(logger *slog.Logger) Definition {
+	d = d.gathered(d.Sources, logger)
+	d.Sources = nil
+	return d
+}
+
 // gathered returns d with the tools that sources have now, but for those that no agent of it can
 // have, and for those that would make it too large.
 func (d Definition) gathered(sources []tool.Source, logger *slog.Logger) Definition {

@@ -50,6 +50,11 @@ func (u Used) With(c ModelCall) Used {
 	return u
 }
 
+// Plus returns the sum of both.
+func (u Used) Plus(v Used) Used {
+	return Used{u.Calls + v.Calls, u.Lost + v.Lost, u.Usage.Add(v.Usage), u.Cost.Plus(v.Cost)}
+}
+
 // Usage lists what an agent's model calls consumed, failed attempts included,
 // each once: totals in the events of a turn are sums of the same calls and are
 // not added. Calls from before the agent was cleared count. The zero value has no

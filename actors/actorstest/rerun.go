@@ -2,7 +2,6 @@ package actorstest
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 
@@ -30,15 +29,7 @@ func RerunFile(t testing.TB, cfg actors.Config, path string, o rerun.Options) (r
 // Rerun does for an agent of the stage what [RerunFile] does for those of a file.
 func (s *Stage) Rerun(a messages.AgentID, cfg actors.Config, o rerun.Options) rerun.Result {
 	s.t.Helper()
-	frames, err := rerun.Whole(s.Frames(a), func(b messages.Blob, _ messages.BlobForm) (string, error) {
-		r, err := s.store.Blob(context.Background(), a, b)
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = r.Close() }()
-		data, err := io.ReadAll(r)
-		return string(data), err
-	})
+	frames, err := rerun.Stored(context.Background(), s.store, a, s.Frames(a))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -48,7 +39,7 @@ func (s *Stage) Rerun(a messages.AgentID, cfg actors.Config, o rerun.Options) re
 func runAgain(t testing.TB, cfg actors.Config, recorded rerun.Recorded, o rerun.Options) rerun.Result {
 	t.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	r, err := rerun.Run(context.Background(), cfg, recorded, o)
 	if err != nil {

@@ -71,11 +71,11 @@ func callAgain(ctx context.Context, t tool.Tool, r *Result, c *projections.Recor
 	return &Changed{c.Tool, c.Arguments, c.Output, output, failed, err != nil}
 }
 
-// protected returns a panic as an error.
-func protected(call func() (string, error)) (output string, err error) {
+// protected calls a function of a user, and returns a panic as an error.
+func protected[R any](call func() (R, error)) (r R, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the tool panicked: %v", p)
+			err = fmt.Errorf("it panicked: %v", p)
 		}
 	}()
 	return call()

@@ -89,7 +89,7 @@ func TestTimers(t *testing.T) {
 	node.Must(ann, messages.Input{ID: "u2", Content: messages.TextContent("later"), Schedule: messages.Schedule{At: &at}})
 	stage.Until(ann, "turn.completed", 2)
 	cfg.Providers = providers.Set{"scripted": scripted.New(scripted.Say("Hello."), scripted.Say("Late."))}
-	again(t, cfg, rerun.Recorded{Agent: ann, Frames: stage.Frames(ann)}, model, rerun.Same, "same, 2 turns")
+	again(t, cfg, rerun.Recorded{Agent: ann, Frames: stage.Frames(ann)}, model, rerun.Same, "same; turns: 2")
 }
 
 // A fork is run again with its parent's inputs and its own changes.

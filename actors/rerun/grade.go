@@ -26,38 +26,24 @@ type Grades struct {
 	Error string `json:"error,omitempty"`
 }
 
-// grade grades both runs. One that has failed has no score.
-func (r *Result) grade(ctx context.Context, by Grader) {
-	if by == nil || r.Result == Failed {
-		return
-	}
-	r.Grades = new(Grades)
-	for _, run := range []*AgentRun{r.recorded, r.replayed} {
-		s, err := graded(ctx, by, *run)
-		switch {
-		case err != nil:
-			r.Grades.Error = fmt.Sprintf("the %s run has no score: %v", run.Run, err)
-			return
-		case run.Run == RunRecorded:
-			r.Grades.Recorded = &s
-		default:
-			r.Grades.Now = &s
+// grade grades both runs.
+func grade(ctx context.Context, by Grader, recorded, replayed *AgentRun) *Grades {
+	g := new(Grades)
+	for _, side := range []struct {
+		run   *AgentRun
+		score **Score
+	}{{recorded, &g.Recorded}, {replayed, &g.Now}} {
+		s, err := protected(func() (Score, error) { return by(ctx, *side.run) })
+		if err == nil && (math.IsNaN(s.Score) || math.IsInf(s.Score, 0)) {
+			err = fmt.Errorf("the score is %v: return a number", s.Score)
 		}
-	}
-}
-
-// graded returns the score of a run, which is a number.
-func graded(ctx context.Context, by Grader, run AgentRun) (s Score, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the grader panicked: %v", p)
+		if err != nil {
+			g.Error = fmt.Sprintf("the %s run has no score: %v", side.run.Run, err)
+			break
 		}
-	}()
-	s, err = by(ctx, run)
-	if err == nil && (math.IsNaN(s.Score) || math.IsInf(s.Score, 0)) {
-		err = fmt.Errorf("the score is %v: return a number", s.Score)
+		*side.score = &s
 	}
-	return s, err
+	return g
 }
 
 // ToolGrader returns a grader that calls a tool with the run as its arguments. The result is a number, or

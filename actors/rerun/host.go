@@ -2,7 +2,6 @@ package rerun
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -42,7 +41,7 @@ func begin(ctx context.Context, cfg actors.Config, agent messages.AgentID) (*hos
 	if err != nil {
 		return nil, err
 	}
-	discard := slog.New(slog.NewTextHandler(io.Discard, nil))
+	discard := slog.New(slog.DiscardHandler)
 	h.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return discard }),
 		actor.WithDeadLetterRequestLogging(false))
 	ctx, h.cancel = context.WithCancel(ctx)
@@ -101,18 +100,9 @@ func (h *host) Streaming(messages.AgentID, map[string]messages.Stream) {}
 // Fenced is not used: there is no other owner.
 func (h *host) Fenced(messages.AgentID, messages.Epoch) {}
 
-// whole returns the frames so far with payloads in their events.
-func (h *host) whole(ctx context.Context) ([]*messages.Frame, error) {
+// committed returns the frames so far.
+func (h *host) committed() []*messages.Frame {
 	h.mu.Lock()
-	frames := slices.Clone(h.frames)
-	h.mu.Unlock()
-	return Whole(frames, func(b messages.Blob, _ messages.BlobForm) (string, error) {
-		r, err := h.store.Blob(ctx, h.agent, b)
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = r.Close() }()
-		data, err := io.ReadAll(r)
-		return string(data), err
-	})
+	defer h.mu.Unlock()
+	return slices.Clone(h.frames)
 }

@@ -2,7 +2,9 @@ package rerun
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -18,91 +20,55 @@ import (
 type player struct {
 	*host
 	record *record
-	// decided are the calls that were decided about, answered counts the commands for that.
-	decided  map[callKey]bool
-	answered int
+	// answered are the calls that were decided about, and, without a call, the turns that were aborted.
+	answered map[callKey]bool
+	// turns counts the inputs that began one.
+	turns int
 
 	mu sync.Mutex
-	// steers are the inputs that come into the running turn, calls its model calls so far.
-	steers []verify.Given
-	calls  map[messages.CallID]bool
+	// steers are the inputs that come into the running turn.
+	steers []verify.Steer
 }
 
 // play runs an agent and returns its frames, and why it ended before the last command; empty: it
 // did not.
 func play(ctx context.Context, cfg actors.Config, d actors.Definition, agent messages.AgentID, r *record, given []verify.Given) (frames []*messages.Frame, why string, err error) {
-	p := &player{record: r, decided: make(map[callKey]bool)}
-	set := make(providers.Set, len(cfg.Providers))
-	for name, provider := range cfg.Providers {
-		set[name] = steering{provider, p}
-	}
-	cfg.Providers, cfg.Definitions = set, []actors.Definition{replayedTools(d, r)}
+	p := &player{record: r, answered: make(map[callKey]bool)}
+	d.Hooks = append(slices.Clip(d.Hooks), actors.Hook{Name: "rerun", AroundModel: p.aroundModel})
+	cfg.Definitions = []actors.Definition{replayedTools(d, r)}
 	if p.host, err = begin(ctx, cfg, agent); err != nil {
 		return nil, "", err
 	}
 	defer p.end()
-	if why, err = p.all(ctx, given); err != nil {
-		return nil, "", err
-	}
-	frames, err = p.whole(ctx)
+	why = p.all(ctx, given)
+	frames, err = Stored(ctx, p.store, agent, p.committed())
 	return frames, why, err
 }
 
-// all gives all commands. Inputs that steered a turn are given while the turn runs that their turn's
-// first input begins, or behind it if it ends too soon.
-func (p *player) all(ctx context.Context, given []verify.Given) (why string, err error) {
-	steers := make(map[messages.TurnID][]verify.Given)
+// all gives all commands. Inputs that did not come into the turn that they steered follow it.
+func (p *player) all(ctx context.Context, given []verify.Given) (why string) {
 	for _, g := range given {
-		if g.Steered {
-			steers[g.Turn] = append(steers[g.Turn], g)
-		}
-	}
-	turns := 0
-	for _, g := range given {
-		if g.Steered {
-			continue
-		}
-		if g.Turn != "" {
-			turns++
-			p.steer(steers[g.Turn])
-			delete(steers, g.Turn)
-		}
-		for next := []verify.Given{g}; len(next) > 0; next = p.left() {
-			for _, g := range next {
-				switch why, err := p.one(ctx, g.Command); {
-				case err != nil:
-					return "", err
-				case why != "":
-					return fmt.Sprintf("turn %d: %s", turns, why), nil
+		p.steer(g.Steers)
+		for next := []messages.Command{g.Command}; len(next) > 0; next = p.left() {
+			for _, c := range next {
+				if why := p.one(ctx, c); why != "" {
+					return why
 				}
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
-// steer sets the inputs that come into the next turn.
-func (p *player) steer(inputs []verify.Given) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.steers, p.calls = inputs, make(map[messages.CallID]bool)
-}
-
-// left returns the inputs that did not come into the turn.
-func (p *player) left() []verify.Given {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	left := p.steers
-	p.steers = nil
-	return left
-}
-
-// one gives one command and waits until what came of it is over. why is why the run cannot continue;
-// empty: it can.
-func (p *player) one(ctx context.Context, c messages.Command) (why string, err error) {
+// one gives one command and waits until what came of it is over. It returns why the run cannot
+// continue; empty: it can.
+func (p *player) one(ctx context.Context, c messages.Command) (why string) {
+	if _, ok := c.(messages.Input); ok {
+		p.turns++
+	}
 	n, err := p.do(c)
 	if err != nil {
-		return "", fmt.Errorf("a recorded command is refused: %w", err)
+		return fmt.Sprintf("turn %d: the recorded command %s is refused: %v", p.turns, c.CommandType(), err)
 	}
 	for {
 		var idle bool
@@ -112,33 +78,32 @@ func (p *player) one(ctx context.Context, c messages.Command) (why string, err e
 			if t := s.Turn; t != nil && t.Paused() != "" {
 				answers = p.answers(t)
 			}
-			if t := s.Ended; t != nil && idle && t.Kind != "" {
-				why = failureText(t)
+			if t := s.Ended; idle && t != nil && t.Kind != "" {
+				why = fmt.Sprintf("turn %d: the model failed (%s): %s", p.turns, kindText(t), t.Message)
 			}
 		})
 		if idle {
-			return why, nil
+			return why
 		}
 		for _, answer := range answers {
-			p.answered++
-			if _, err := p.do(messages.WithID(answer, fmt.Sprintf("rerun-%d", p.answered))); err != nil {
-				return "", fmt.Errorf("a paused turn cannot be continued: %w", err)
+			if _, err := p.do(messages.WithID(answer, rand.Text())); err != nil {
+				return fmt.Sprintf("turn %d: it is paused and cannot be continued: %v", p.turns, err)
 			}
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return ctx.Err().Error()
 		}
 	}
 }
 
-// failureText returns why a turn has failed whose model has.
-func failureText(t *projections.TurnState) string {
+// kindText describes the kind of a model's failure.
+func kindText(t *projections.TurnState) string {
 	if t.Status != 0 {
-		return fmt.Sprintf("the model failed (%s, status %d): %s", t.Kind, t.Status, t.Message)
+		return fmt.Sprintf("%s, status %d", t.Kind, t.Status)
 	}
-	return fmt.Sprintf("the model failed (%s): %s", t.Kind, t.Message)
+	return string(t.Kind)
 }
 
 // answers returns what continues a paused turn: decisions about the calls that wait for approval. A turn
@@ -149,56 +114,56 @@ func (p *player) answers(t *projections.TurnState) (list []messages.Command) {
 		if !c.Waits() {
 			continue
 		}
-		if key := (callKey{c.Turn, c.ID}); !p.decided[key] {
-			p.decided[key] = true
+		waits = true
+		if key := (callKey{c.Turn, c.ID}); !p.answered[key] {
+			p.answered[key] = true
 			list = append(list, p.record.decision(c))
 		}
-		waits = true
 	}
-	if !waits && !p.decided[callKey{turn: t.ID}] {
-		p.decided[callKey{turn: t.ID}] = true
+	if key := (callKey{turn: t.ID}); !waits && !p.answered[key] {
+		p.answered[key] = true
 		list = append(list, messages.Abort{Turn: t.ID, Reason: "paused (" + t.Paused() + "), and no person is there: " + t.Message})
 	}
 	return list
 }
 
-// steering is a provider that is called once the inputs have come that came before its call's answer
+// aroundModel calls the model once the inputs have come that came before the answer of the same step
 // in the record.
-type steering struct {
-	providers.Provider
-	p *player
-}
-
-// Generate gives the inputs that are due, and calls the model.
-func (s steering) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
-	for _, g := range s.p.due(r.Call) {
-		in := g.Command.(messages.Input)
-		in.Policy = messages.PolicySteer
-		if _, err := s.p.do(in); err != nil {
+func (p *player) aroundModel(ctx context.Context, in actors.HookInfo, _ providers.Request, next func(context.Context) (providers.Response, error)) (providers.Response, error) {
+	for _, s := range p.due(in.Step) {
+		if _, err := p.do(s.Input); err != nil {
 			return providers.Response{}, &providers.Error{Kind: providers.BadRequest, Message: "a recorded input is refused: " + err.Error(), Err: err}
 		}
 	}
-	return s.Provider.Generate(ctx, r, emit)
+	return next(ctx)
 }
 
-// Refuses returns what the provider returns.
-func (s steering) Refuses(model string) []string {
-	if r, ok := s.Provider.(providers.Refuser); ok {
-		return r.Refuses(model)
-	}
-	return nil
-}
-
-// due returns the inputs that come while a call of the model runs.
-func (p *player) due(call messages.CallID) (due []verify.Given) {
+// steer sets the inputs that come into the next turn.
+func (p *player) steer(inputs []verify.Steer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.calls[call] {
-		return nil // another attempt
+	p.steers = inputs
+}
+
+// due returns the inputs that come while a step of the turn runs.
+func (p *player) due(step int) (due []verify.Steer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for n < len(p.steers) && p.steers[n].Step <= step {
+		n++
 	}
-	p.calls[call] = true
-	for len(p.steers) > 0 && p.steers[0].Step <= len(p.calls) {
-		due, p.steers = append(due, p.steers[0]), p.steers[1:]
-	}
+	due, p.steers = p.steers[:n], p.steers[n:]
 	return due
+}
+
+// left returns the inputs that did not come into the turn.
+func (p *player) left() (left []messages.Command) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.steers {
+		left = append(left, s.Input)
+	}
+	p.steers = nil
+	return left
 }

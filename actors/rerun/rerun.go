@@ -1,13 +1,14 @@
 package rerun
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/verify"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
-	"github.com/reprise-dev/reprise/providers/tool"
 )
 
 // Recorded is a stream that is run again.
@@ -45,7 +46,7 @@ type Options struct {
 // Run runs a recorded agent again with the definitions and providers of cfg, which needs no Store. Its
 // error is that of ctx; what else fails is in the result.
 func Run(ctx context.Context, cfg actors.Config, rec Recorded, o Options) (Result, error) {
-	r := Result{Agent: rec.Agent, recorded: runOf(rec.Agent, RunRecorded, rec.Frames)}
+	r := Result{Agent: rec.Agent}
 	err := r.run(ctx, cfg, rec, o)
 	if ctx.Err() != nil {
 		return r, ctx.Err()
@@ -73,16 +74,19 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 		r.again(ctx, def, record)
 		return nil
 	}
-	if len(r.recorded.Turns) == 0 {
+	recorded := runOf(rec.Agent, RunRecorded, rec.Frames)
+	if len(recorded.Turns) == 0 {
 		return messages.Refuse(messages.NotFound, "no turn has begun with an input of it: there is nothing to run again")
 	}
 	frames, why, err := play(ctx, cfg, def, rec.Agent, record, given)
 	if err != nil {
 		return err
 	}
-	r.replayed = runOf(rec.Agent, RunReplayed, frames)
-	r.compare(record, why)
-	r.grade(ctx, o.Grade)
+	replayed := runOf(rec.Agent, RunReplayed, frames)
+	r.compare(recorded, replayed, record, why)
+	if why == "" && o.Grade != nil {
+		r.Grades = grade(ctx, o.Grade, recorded, replayed)
+	}
 	return nil
 }
 
@@ -95,32 +99,9 @@ func definition(cfg actors.Config, rec Recorded, set messages.ForkChanges) (acto
 	var kinds []string
 	for _, d := range cfg.Definitions {
 		if d.Kind == rec.Agent.Kind {
-			return gathered(d).With(forks.Set().Override(set))
+			return d.Gathered(cmp.Or(cfg.Logger, slog.Default())).With(forks.Set().Override(set))
 		}
 		kinds = append(kinds, d.Kind)
 	}
 	return actors.Definition{}, messages.Refuse(messages.UnknownKind, "no agent kind is named %q: those that are defined are %v", rec.Agent.Kind, kinds)
-}
-
-// gathered returns a definition that has the tools of its sources as its own.
-func gathered(d actors.Definition) actors.Definition {
-	count := make(map[string]int)
-	var more []tool.Tool
-	for _, t := range d.Tools {
-		count[t.Spec().Name]++
-	}
-	for _, s := range d.Sources {
-		now, _ := s.Tools()
-		for _, t := range now {
-			count[t.Spec().Name]++
-			more = append(more, t)
-		}
-	}
-	d.Sources, d.Tools = nil, append([]tool.Tool(nil), d.Tools...)
-	for _, t := range more {
-		if count[t.Spec().Name] == 1 { // a name that several have belongs to none of them
-			d.Tools = append(d.Tools, t)
-		}
-	}
-	return d
 }

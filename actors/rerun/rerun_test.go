@@ -110,7 +110,7 @@ func TestRecordedTools(t *testing.T) { // A82
 	}
 	rec := live(t, b.config(script()), nil, "Order 7 came broken", "Thanks")
 	before := len(b.keys)
-	r := again(t, b.config(script()), rec, model, rerun.Same, "same, 2 turns; calls: 2 equal, 0 changed, 0 missing, 0 new")
+	r := again(t, b.config(script()), rec, model, rerun.Same, "same; turns: 2; calls: 2 equal, 0 changed, 0 missing, 0 new")
 	if len(b.keys) != before || before != 2 {
 		t.Errorf("tools ran %d times, then %d", before, len(b.keys))
 	}
@@ -184,7 +184,7 @@ func TestSteeredInputs(t *testing.T) {
 		gate.Release()
 		s.Until(ann, "turn.completed")
 	}, "Hi")
-	again(t, b.config(heard(nil)), rec, model, rerun.Same, "same, 1 turns")
+	again(t, b.config(heard(nil)), rec, model, rerun.Same, "same; turns: 1")
 	r := again(t, b.config(scripted.New(scripted.Say("Hello."), scripted.Say("Brief."))), rec, model, rerun.Differs)
 	if now := r.Turns[0].Now; len(now.Inputs) != 2 || now.Answer != "Brief." {
 		t.Errorf("got %+v", r.Turns)
@@ -202,7 +202,7 @@ func TestLateSteering(t *testing.T) {
 		gate.Release()
 		s.Until(ann, "turn.completed")
 	}, "Hi")
-	r := again(t, b.config(scripted.New(scripted.Say("Hello."), scripted.Say("Brief."))), rec, model, rerun.Differs, "differs, 2 turns")
+	r := again(t, b.config(scripted.New(scripted.Say("Hello."), scripted.Say("Brief."))), rec, model, rerun.Differs, "differs; turns: 2")
 	if first, second := r.Turns[0].Now, r.Turns[1].Now; first.Answer != "Hello." || second.Answer != "Brief." || r.Turns[1].Recorded != nil {
 		t.Errorf("got %+v", r.Turns)
 	}
@@ -269,14 +269,7 @@ func TestLargeResult(t *testing.T) {
 	stage := actorstest.New(t, nil)
 	stage.Start(b.config(scripted.Func(length))).Must(ann, actorstest.Say("u1", "Hi"))
 	stage.Until(ann, "turn.completed")
-	frames, err := rerun.Whole(stage.Frames(ann), func(blob messages.Blob, _ messages.BlobForm) (string, error) {
-		r, err := stage.Store().Blob(t.Context(), ann, blob)
-		if err != nil {
-			return "", err
-		}
-		data, err := io.ReadAll(r)
-		return string(data), err
-	})
+	frames, err := rerun.Stored(t.Context(), stage.Store(), ann, stage.Frames(ann))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +284,7 @@ func TestLiveTools(t *testing.T) {
 	b := new(bench)
 	rec := live(t, b.config(scripted.New(ask("c1", "look", `{"order":7}`), ask("c2", "pay", `{"order":7}`), scripted.Say("Paid."))), nil, "Order 7 came broken")
 	old := slices.Clone(b.keys)
-	again(t, b.config(scripted.New()), rec, rerun.Options{Tools: rerun.ReadOnly}, rerun.Same, "1 calls made again: 1 with the recorded result", "ran: look (1)", "not run: pay (1)")
+	again(t, b.config(scripted.New()), rec, rerun.Options{Tools: rerun.ReadOnly}, rerun.Same, "calls made again: 1 with the recorded result", "ran: look (1)", "not run: pay (1)")
 	b.out = " elsewhere"
 	r := again(t, b.config(scripted.New()), rec, rerun.Options{Tools: rerun.AllTools}, rerun.Differs, `look({"order":7})`, "recorded: order found", "now:      order found elsewhere", "ran: look (1), pay (1)")
 	if r.Calls.Equal != 1 || r.Calls.Changed != 1 || len(b.keys) != 5 {
@@ -322,11 +315,11 @@ func TestGrade(t *testing.T) {
 		"the recorded run has no score: out of order": func(context.Context, rerun.AgentRun) (rerun.Score, error) {
 			return rerun.Score{}, errors.New("out of order")
 		},
-		"the grader panicked: oh": func(context.Context, rerun.AgentRun) (rerun.Score, error) { panic("oh") },
-		"print a number, or":      rerun.ToolGrader(printing("good")),
-		"it printed \"null\"":     rerun.ToolGrader(printing("null")),
-		"it printed \"{}\"":       rerun.ToolGrader(printing("{}")),
-		"it printed \"1 2\"":      rerun.ToolGrader(printing("1 2")),
+		"it panicked: oh":     func(context.Context, rerun.AgentRun) (rerun.Score, error) { panic("oh") },
+		"print a number, or":  rerun.ToolGrader(printing("good")),
+		"it printed \"null\"": rerun.ToolGrader(printing("null")),
+		"it printed \"{}\"":   rerun.ToolGrader(printing("{}")),
+		"it printed \"1 2\"":  rerun.ToolGrader(printing("1 2")),
 	} {
 		if r := again(t, now(), rec, rerun.Options{Model: true, Grade: by}, rerun.Differs, want); r.Grades.Now != nil {
 			t.Errorf("got %+v", r.Grades)

@@ -14,7 +14,7 @@ type Outcome string
 const (
 	Same       Outcome = "same"       // the same calls and the same answers
 	Differs    Outcome = "differs"    // others
-	Failed     Outcome = "failed"     // a model could not be asked, so that the run ended early
+	Failed     Outcome = "failed"     // the run ended early: a model could not be asked, or an input is refused
 	Unreadable Outcome = "unreadable" // the stream cannot be run again, or its kind is not defined
 )
 
@@ -40,8 +40,6 @@ type Result struct {
 	Used *Usages `json:"used,omitempty"`
 	// Grades are the scores. Nil: there was no grader.
 	Grades *Grades `json:"grades,omitempty"`
-
-	recorded, replayed *AgentRun
 }
 
 // Turn is one turn of the record, and of the new run.
@@ -76,6 +74,11 @@ type Usages struct {
 	Now      projections.Used `json:"now"`
 }
 
+// Plus returns the sum of both.
+func (u Usages) Plus(v Usages) Usages {
+	return Usages{u.Recorded.Plus(v.Recorded), u.Now.Plus(v.Now)}
+}
+
 // The runs of an agent.
 const (
 	RunRecorded = "recorded"
@@ -105,42 +108,36 @@ func runOf(agent messages.AgentID, run string, frames []*messages.Frame) *AgentR
 }
 
 // compare compares both runs. why is why the new one has ended early.
-func (r *Result) compare(rec *record, why string) {
+func (r *Result) compare(recorded, replayed *AgentRun, rec *record, why string) {
 	r.Result, r.Why, r.Unrecorded, r.Ran = Same, why, rec.unrecorded, rec.ran
-	r.Used = &Usages{r.recorded.Used, r.replayed.Used}
-	r.Turns = paired(r.recorded.Turns, r.replayed.Turns)
+	r.Used = &Usages{recorded.Used, replayed.Used}
+	r.Turns = paired(recorded.Turns, replayed.Turns)
 	for i := range r.Turns {
 		t := &r.Turns[i]
 		r.Calls.add(callsOf(t.Recorded), callsOf(t.Now))
 		d := differing(t.Recorded, t.Now)
 		if t.Same = d == nil; !t.Same && r.Difference == nil {
-			d.Turn, r.Difference = i+1, d
+			d.Turn, r.Difference, r.Result = i+1, d, Differs
 		}
 	}
-	switch {
-	case why != "":
+	if why != "" {
 		r.Result = Failed
-	case r.Difference != nil:
-		r.Result = Differs
 	}
 }
 
 // paired returns the turns of both sides by the inputs that began them.
 func paired(recorded, now []projections.Exchange) (list []Turn) {
-	rest := append([]projections.Exchange(nil), now...)
+	at := make(map[string]int)
 	for i := range recorded {
-		t := Turn{Recorded: &recorded[i]}
-		for j := range rest {
-			if begunBy(recorded[i]) == begunBy(rest[j]) {
-				x := rest[j]
-				t.Now, rest = &x, append(rest[:j:j], rest[j+1:]...)
-				break
-			}
-		}
-		list = append(list, t)
+		at[begunBy(recorded[i])] = i
+		list = append(list, Turn{Recorded: &recorded[i]})
 	}
-	for i := range rest {
-		list = append(list, Turn{Now: &rest[i]})
+	for i := range now {
+		if j, ok := at[begunBy(now[i])]; ok && list[j].Now == nil {
+			list[j].Now = &now[i]
+		} else {
+			list = append(list, Turn{Now: &now[i]})
+		}
 	}
 	return list
 }
@@ -162,34 +159,31 @@ func callsOf(x *projections.Exchange) []projections.ExchangeCall {
 
 // add counts the calls of a turn.
 func (c *Calls) add(recorded, now []projections.ExchangeCall) {
-	was, names := make(map[string]int), make(map[string]int)
+	asks, missing := make(map[string]int), make(map[string]int) // the latter by tool
 	for _, call := range recorded {
-		was[call.Asks()]++
+		asks[call.Asks()]++
+		missing[call.Tool]++
 	}
 	var others []projections.ExchangeCall
 	for _, call := range now {
-		if was[call.Asks()] == 0 {
+		if asks[call.Asks()] == 0 {
 			others = append(others, call)
 			continue
 		}
-		was[call.Asks()]--
+		asks[call.Asks()]--
+		missing[call.Tool]--
 		c.Equal++
 	}
-	for _, call := range recorded {
-		if was[call.Asks()] > 0 {
-			was[call.Asks()]--
-			names[call.Tool]++
-			c.Missing++
-		}
-	}
 	for _, call := range others {
-		if names[call.Tool] > 0 {
-			names[call.Tool]--
-			c.Missing--
-			c.Changed++
+		if missing[call.Tool] == 0 {
+			c.New++
 			continue
 		}
-		c.New++
+		missing[call.Tool]--
+		c.Changed++
+	}
+	for _, n := range missing {
+		c.Missing += n
 	}
 }
 

@@ -23,15 +23,15 @@ func (r *Result) Text() string {
 	case r.Result == Failed:
 		fmt.Fprintf(&b, "%s: failed: %s\n", r.Agent, line(r.Why))
 	case r.Used == nil:
-		fmt.Fprintf(&b, "%s: %d calls made again: %d with the recorded result, %d with another\n", r.Agent, r.Calls.Equal+r.Calls.Changed, r.Calls.Equal, r.Calls.Changed)
+		fmt.Fprintf(&b, "%s: calls made again: %d with the recorded result, %d with another\n", r.Agent, r.Calls.Equal, r.Calls.Changed)
 	default:
-		fmt.Fprintf(&b, "%s: %s, %d turns; calls: %d equal, %d changed, %d missing, %d new\n",
+		fmt.Fprintf(&b, "%s: %s; turns: %d; calls: %d equal, %d changed, %d missing, %d new\n",
 			r.Agent, r.Result, len(r.Turns), r.Calls.Equal, r.Calls.Changed, r.Calls.Missing, r.Calls.New)
 	}
 	r.differences(&b)
 	r.tools(&b)
 	if r.Used != nil {
-		fmt.Fprintf(&b, "  used: recorded %s; now %s\n", usedText(r.Used.Recorded), usedText(r.Used.Now))
+		fmt.Fprintf(&b, "  used: %s\n", r.Used.Text())
 	}
 	r.grades(&b)
 	return b.String()
@@ -98,6 +98,11 @@ func outputText(output string, failed bool) string {
 		return "failed: " + line(output)
 	}
 	return line(output)
+}
+
+// Text describes what was consumed for a person.
+func (u *Usages) Text() string {
+	return "recorded " + usedText(u.Recorded) + "; now " + usedText(u.Now)
 }
 
 func usedText(u projections.Used) string {

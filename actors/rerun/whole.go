@@ -1,9 +1,12 @@
 package rerun
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/export"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -19,7 +22,7 @@ func Exported(a *export.Agent) (Recorded, error) {
 		rec.Incomplete = fmt.Sprintf("texts were replaced when it was exported (%s), so its inputs are not what was asked: export it without --redact", strings.Join(rules, ", "))
 		return rec, nil
 	}
-	rec.Frames, err = Whole(a.Frames, func(b messages.Blob, _ messages.BlobForm) (string, error) {
+	rec.Frames, err = whole(a.Frames, func(b messages.Blob, _ messages.BlobForm) (string, error) {
 		data, ok := a.Blobs[b.SHA256]
 		if !ok {
 			return "", fmt.Errorf("payload %s is not in the file: export it without --no-blobs", b.SHA256)
@@ -32,8 +35,21 @@ func Exported(a *export.Agent) (Recorded, error) {
 	return rec, nil
 }
 
-// Whole returns frames with the payloads in their events that are kept as blobs.
-func Whole(frames []*messages.Frame, fill messages.BlobFill) ([]*messages.Frame, error) {
+// Stored returns frames of an agent with the payloads in their events that a store keeps as blobs.
+func Stored(ctx context.Context, from eventlog.Blobs, agent messages.AgentID, frames []*messages.Frame) ([]*messages.Frame, error) {
+	return whole(frames, func(b messages.Blob, _ messages.BlobForm) (string, error) {
+		r, err := from.Blob(ctx, agent, b)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = r.Close() }()
+		data, err := io.ReadAll(r)
+		return string(data), err
+	})
+}
+
+// whole returns frames with the payloads in their events that are kept as blobs.
+func whole(frames []*messages.Frame, fill messages.BlobFill) ([]*messages.Frame, error) {
 	list := make([]*messages.Frame, len(frames))
 	for i, f := range frames {
 		whole := *f

@@ -140,7 +140,7 @@ func (s used) values() []any {
 }
 
 func (s used) plus(t used) used {
-	return used{projections.Used{Calls: s.Calls + t.Calls, Lost: s.Lost + t.Lost, Usage: s.Usage.Add(t.Usage), Cost: s.Cost.Plus(t.Cost)}, s.failed + t.failed}
+	return used{s.Plus(t.Used), s.failed + t.failed}
 }
 
 // position records how far a shard was read.

@@ -140,6 +140,44 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
+// An input that the definition of today refuses ends the run, whose turns so far are compared.
+func TestInputRefused(t *testing.T) {
+	b := new(bench)
+	script := func() providers.Provider { return scripted.New(scripted.Say("Hello."), scripted.Say("Bye.")) }
+	rec := live(t, b.config(script()), func(s *actorstest.Stage, n *actorstest.Node) {
+		s.Until(ann, "turn.completed")
+		n.Must(ann, messages.Input{ID: "u2", Content: messages.TextContent("Thanks"), Options: messages.InputOptions{ToolChoice: "pay"}})
+		s.Until(ann, "turn.completed", 2)
+	}, "Hi")
+	o := rerun.Options{Model: true, Set: messages.ForkChanges{Tools: []string{"look"}}}
+	r := again(t, b.config(script()), rec, o, rerun.Failed, "support/ann: failed: turn 2: the recorded command", "tool_choice", "now 1 model calls")
+	if len(r.Turns) != 2 || !r.Turns[0].Same {
+		t.Errorf("got %+v", r.Turns)
+	}
+}
+
+// offered are tools of a source.
+type offered []tool.Tool
+
+func (o offered) Tools() ([]tool.Tool, <-chan struct{}) { return o, nil }
+
+// A tool of a source has recorded results; one that a node would leave out is left out.
+func TestSources(t *testing.T) {
+	b := new(bench)
+	config := func() actors.Config {
+		cfg := b.config(scripted.New(ask("c1", "look", `{"order":7}`), scripted.Say("Found.")))
+		d := &cfg.Definitions[0]
+		bad := tool.New("not a name", "Does not work", tool.ReadOnly, func(context.Context, refund) (string, error) { return "", nil })
+		d.Sources, d.Tools = []tool.Source{offered{d.Tools[0], bad}}, d.Tools[1:]
+		return cfg
+	}
+	rec := live(t, config(), nil, "Hi")
+	again(t, config(), rec, model, rerun.Same, "calls: 1 equal")
+	if len(b.keys) != 1 {
+		t.Errorf("look ran %d times", len(b.keys))
+	}
+}
+
 // Decisions are as recorded, by the arguments of the call. Without one the call is denied.
 func TestRecordedDecisions(t *testing.T) {
 	b := new(bench)

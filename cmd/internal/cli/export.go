@@ -151,7 +151,7 @@ func (a *app) runExport(ctx context.Context, args []string, x exporting) error {
 		return err
 	}
 	defer done()
-	agents, err := x.agents(ctx, c, args)
+	agents, err := x.agents(ctx, c, a.started, args)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (a *app) runExport(ctx context.Context, args []string, x exporting) error {
 }
 
 // agents are those that the flags choose.
-func (x *exporting) agents(ctx context.Context, c *client.Client, args []string) (agents []messages.AgentID, err error) {
+func (x *exporting) agents(ctx context.Context, c *client.Client, started string, args []string) (agents []messages.AgentID, err error) {
 	for _, arg := range args {
 		id, err := messages.ParseAgentID(arg)
 		if err != nil {
@@ -190,7 +190,7 @@ func (x *exporting) agents(ctx context.Context, c *client.Client, args []string)
 		agents = append(agents, id)
 	}
 	if len(agents) == 0 {
-		return nil, fail("`reprise ls` lists the agents", "there are no such agents: nothing was written")
+		return nil, fail("`"+started+" ls` lists the agents", "there are no such agents: nothing was written")
 	}
 	return agents, nil
 }

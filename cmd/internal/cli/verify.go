@@ -57,7 +57,7 @@ differs.`,
   reprise verify support/ticket-42 --candidate ./reprise.yaml --live-tools`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.live.bounded = cmd.Flags().Changed("min-score")
-			if err := cmp.Or(ofAll(cmd, args, []string{"tenant"}, nil), v.check(args)); err != nil {
+			if err := cmp.Or(ofAll(cmd, args, []string{"tenant"}, nil), v.check(args, cmd.Flags().Changed("tenant"))); err != nil {
 				return err
 			}
 			if v.live.on() {
@@ -76,8 +76,8 @@ differs.`,
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 
-// check refuses flags that make no sense together.
-func (v *verifying) check(args []string) error {
+// check refuses flags that make no sense together. tenant reports that --tenant is given.
+func (v *verifying) check(args []string, tenant bool) error {
 	chosen := 0
 	for _, is := range []bool{len(args) > 0, v.all, v.kind != "", v.from != ""} {
 		if is {

@@ -67,5 +67,6 @@ func TestVerifyUsage(t *testing.T) {
 	w.run("verify", "support/a", "--all").exits(2, "one of the four")
 	w.run("verify", "support").exits(2, "support")
 	w.run("verify", "--from-file", "all.jsonl.gz").exits(2, "name the definitions with --candidate")
+	w.run("verify", "--from-file", "all.jsonl.gz", "--candidate", "x.yaml", "--tenant", "acme").exits(2, "--tenant: leave it out")
 	w.run("verify", "support/a", "--candidate", "").exits(2)
 }

@@ -17,7 +17,9 @@ type gathered struct {
 	definitions map[messages.Digest][]byte
 	blobs       map[messages.Digest][]byte
 	frames      []*messages.Frame
-	end         export.End
+	// complete refuses frames that name a payload which is not there.
+	complete bool
+	end      export.End
 }
 
 func newGathered(head export.Head) gathered {
@@ -42,7 +44,7 @@ func (g *gathered) Blob(b messages.Blob, fill func(io.Writer) error) error {
 	return nil
 }
 
-// Frame takes a frame. What is not in the export of its payloads is named in their place.
+// Frame takes a frame. What is not in the export of its payloads is named in their place, or refused.
 func (g *gathered) Frame(f *messages.Frame) error {
 	whole := *f
 	whole.Events = make([]messages.Event, len(f.Events))
@@ -51,6 +53,9 @@ func (g *gathered) Frame(f *messages.Frame) error {
 			data, is := g.blobs[b.SHA256]
 			if is {
 				return string(data), nil
+			}
+			if g.complete {
+				return "", messages.Refuse(messages.NotFound, "payload %s is not stored: it was lost, or the agent was imported without it", b.SHA256)
 			}
 			name := fmt.Sprintf("[%d bytes, kept as blob %s]", b.Size, b.SHA256)
 			if form == messages.BlobJSON {

@@ -42,7 +42,8 @@ answers and calls are shown beside the recorded ones. A call has the recorded re
 same tool with the same arguments; one without is refused to the model, and listed. With
 --live-tools tools are called: those that only read, or with --live-tools=all every one, whose
 effects then happen again. Without --live-model the recorded calls are made again and
-their results compared. Either runs here, in memory: no agent of the node changes.
+their results compared. Either runs here, in memory, 16 agents at a time: no agent of the
+node changes. The models cost what they cost: try a few agents first.
 
 --grade runs a program for the recorded run and for the new one. It gets the run as JSON on
 standard input and prints a score: a number, or {"score":0.8,"reason":"..."}.
@@ -87,6 +88,8 @@ func (v *verifying) check(args []string, tenant bool) error {
 	switch {
 	case chosen != 1:
 		return usage("name agents, or all of a kind by --kind, or all of a tenant by --all, or a file by --from-file: one of the four")
+	case v.from != "" && tenant:
+		return usage("--tenant: leave it out: the agents are those of the file")
 	case v.from != "" && v.candidate == "":
 		return usage("--from-file: no node decides about a file; name the definitions with --candidate, such as ./reprise.yaml")
 	}
@@ -122,14 +125,14 @@ func (a *app) runVerify(ctx context.Context, args []string, v verifying) error {
 // agents verifies those that the flags choose.
 func (r *verifyRun) agents(ctx context.Context, args []string, v verifying) error {
 	if v.from != "" {
-		return r.file(ctx, v.from)
+		return inFile(ctx, verifyAtOnce, v.from, r.exported, r.show)
 	}
 	c, ctx, done, err := r.client(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return inOrder(ctx, v.agents(ctx, c, args), func(ctx context.Context, agent messages.AgentID) (verify.Result, error) {
+	return inOrder(ctx, verifyAtOnce, v.agents(ctx, c, args), func(ctx context.Context, agent messages.AgentID) (verify.Result, error) {
 		return r.one(ctx, c, agent)
 	}, r.show)
 }

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"io"
-	"iter"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -85,6 +85,9 @@ func inherited() (names []string) {
 	return names
 }
 
+// liveAtOnce is how many agents run at the same time: most of the time they wait for their models.
+const liveAtOnce = 16
+
 // liveRun runs agents again.
 type liveRun struct {
 	*app
@@ -92,7 +95,8 @@ type liveRun struct {
 	options rerun.Options
 	cfg     actors.Config
 	line    *progress
-	done    int
+	counts  map[rerun.Outcome]int
+	used    rerun.Usages
 	// failed counts agents for which the exit code is 1.
 	failed int
 	scores [][]string
@@ -112,75 +116,67 @@ func (a *app) runLive(ctx context.Context, args []string, v verifying) error {
 		return err
 	}
 	defer end()
-	run := &liveRun{app: a, liveFlags: v.live, options: options, cfg: cfg, line: a.progress()}
+	run := &liveRun{app: a, liveFlags: v.live, options: options, cfg: cfg, line: a.progress(), counts: make(map[rerun.Outcome]int)}
 	defer run.line.end()
 	run.line.show("verify: running")
-	if err := run.agents(ctx, args, v); err != nil {
-		return err
-	}
+	err = run.agents(ctx, args, v)
 	run.line.end()
-	return run.sum()
+	run.sum()
+	return cmp.Or(err, run.verdict())
 }
 
 // agents runs those that the flags choose.
 func (r *liveRun) agents(ctx context.Context, args []string, v verifying) error {
 	if v.from != "" {
-		f, err := os.Open(v.from)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		return inOrder(ctx, exportedAgents(f), r.run, r.show)
+		return inFile(ctx, liveAtOnce, v.from, func(ctx context.Context, a *export.Agent) (rerun.Result, error) {
+			rec, err := rerun.Exported(a)
+			return r.run(ctx, rec, err)
+		}, r.show)
 	}
 	c, ctx, done, err := r.client(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return inOrder(ctx, v.agents(ctx, c, args), func(ctx context.Context, agent messages.AgentID) (rerun.Result, error) {
+	return inOrder(ctx, liveAtOnce, v.agents(ctx, c, args), func(ctx context.Context, agent messages.AgentID) (rerun.Result, error) {
 		rec, err := recordedAgent(ctx, c, agent)
-		if err != nil {
-			return rerun.Result{}, err
-		}
-		return r.run(ctx, rec)
+		return r.run(ctx, rec, err)
 	}, r.show)
 }
 
-func (r *liveRun) run(ctx context.Context, rec rerun.Recorded) (rerun.Result, error) {
+// run runs an agent again unless it could not be read.
+func (r *liveRun) run(ctx context.Context, rec rerun.Recorded, err error) (rerun.Result, error) {
+	if err != nil {
+		return rerun.Result{}, err
+	}
 	return rerun.Run(ctx, r.cfg, rec, r.options)
 }
 
 // recordedAgent reads an agent of a node, with its payloads.
-func recordedAgent(ctx context.Context, c *client.Client, agent messages.AgentID) (rerun.Recorded, error) {
+func recordedAgent(ctx context.Context, c *client.Client, agent messages.AgentID) (rec rerun.Recorded, err error) {
+	rec.Agent = agent
 	from := &exportSource{c: c, agent: agent, each: func(messages.EventNumber) {}}
 	if _, err := from.newest(ctx); err != nil {
-		return rerun.Recorded{}, err
+		return rec, err
 	}
 	g := newGathered(export.Head{Agent: agent.Full()})
-	_, err := export.Copy(ctx, from, &g, export.Options{Blobs: true})
-	return rerun.Recorded{Agent: agent, Frames: g.frames}, err
-}
-
-// exportedAgents yields the agents of a file, with their payloads.
-func exportedAgents(from io.Reader) iter.Seq2[rerun.Recorded, error] {
-	return func(yield func(rerun.Recorded, error) bool) {
-		for agent, err := range export.Agents(from) {
-			var rec rerun.Recorded
-			if err == nil {
-				rec, err = rerun.Exported(agent)
-			}
-			if !yield(rec, err) || err != nil {
-				return
-			}
-		}
+	g.complete = true
+	_, err = export.Copy(ctx, from, &g, export.Options{Blobs: true})
+	rec.Frames = g.frames
+	if why := new(messages.Error); errors.As(err, &why) && (why.Code == messages.NotFound || why.Code == messages.Damaged) {
+		rec.Incomplete, err = why.Message, nil // other agents can be run
 	}
+	return rec, err
 }
 
 // show prints a result and counts it.
 func (r *liveRun) show(v rerun.Result) error {
-	r.done++
+	r.counts[v.Result]++
 	if r.fails(v) {
 		r.failed++
+	}
+	if v.Used != nil {
+		r.used = r.used.Plus(*v.Used)
 	}
 	if g := v.Grades; g != nil && g.Now != nil {
 		r.recorded, r.now = r.recorded+g.Recorded.Score, r.now+g.Now.Score
@@ -191,8 +187,15 @@ func (r *liveRun) show(v rerun.Result) error {
 	}
 	r.line.end()
 	r.printf("%s", v.Text())
-	r.line.show("verify: %d agents done", r.done)
+	r.line.show("verify: %d agents done", r.done())
 	return nil
+}
+
+func (r *liveRun) done() (n int) {
+	for _, count := range r.counts {
+		n += count
+	}
+	return n
 }
 
 // fails reports whether the exit code is 1 for a result.
@@ -208,17 +211,30 @@ func (r *liveRun) fails(v rerun.Result) bool {
 	return v.Grades.Now == nil || r.bounded && v.Grades.Now.Score < r.minScore
 }
 
-// sum prints the scores, and fails if an agent does.
-func (r *liveRun) sum() error {
-	if r.done == 0 {
-		return fail("`"+r.started+" ls` lists the agents", "there are no such agents: nothing was run")
+// sum prints how many agents have which result, what they used, and the scores.
+func (r *liveRun) sum() {
+	if r.json() {
+		return
 	}
-	if n := float64(len(r.scores)); n > 0 && !r.json() {
+	if n := r.done(); n > 1 {
+		r.printf("%d agents: %d same, %d differ, %d failed, %d cannot be run again\n", n, r.counts[rerun.Same], r.counts[rerun.Differs], r.counts[rerun.Failed], r.counts[rerun.Unreadable])
+		if r.model {
+			r.printf("  used: %s\n", r.used.Text())
+		}
+	}
+	if n := float64(len(r.scores)); n > 0 {
 		rows := append([][]string{{"AGENT", "RECORDED", "NOW", "CHANGE"}}, r.scores...)
 		r.printf("\n")
 		r.columns(append(rows, scoreRow("mean", r.recorded/n, r.now/n)))
 	}
-	if r.failed > 0 {
+}
+
+// verdict fails if an agent does, or none was run.
+func (r *liveRun) verdict() error {
+	switch {
+	case r.done() == 0:
+		return fail("`"+r.started+" ls` lists the agents", "there are no such agents: nothing was run")
+	case r.failed > 0:
 		return silent(exitFailed)
 	}
 	return nil

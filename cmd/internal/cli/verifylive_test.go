@@ -49,9 +49,10 @@ func lookingServer(t *testing.T) (url string) {
 	return s.URL
 }
 
-func TestVerifyLive(t *testing.T) { // A82
-	w := newWorld(t)
-	url := lookingServer(t)
+// lookingWorld has a node with two agents that looked an order up, and the file all.jsonl.gz with both; the
+// tool finds something else by now. live are the arguments of verify with the model of a server at url.
+func lookingWorld(t *testing.T) (w *world, url string, live func(args ...string) []string) {
+	w, url = newWorld(t), lookingServer(t)
 	w.file("reprise.yaml", fmt.Sprintf(lookingFile, url, url))
 	w.file("stock.txt", "there")
 	w.dev()
@@ -60,12 +61,17 @@ func TestVerifyLive(t *testing.T) { // A82
 	}
 	w.file("stock.txt", "gone")
 	w.run("export", "--all", "--to", "all.jsonl.gz").exits(0)
-	live := func(args ...string) []string {
+	return w, url, func(args ...string) []string {
 		return append([]string{"verify", "--candidate", "reprise.yaml", "--live-model"}, args...)
 	}
+}
+
+func TestVerifyLive(t *testing.T) { // A82
+	w, url, live := lookingWorld(t)
 	w.part("model", func(t *testing.T, w *world) {
-		w.run(live("--kind", "support")...).exits(0, "support/a: same, 1 turns; calls: 1 equal, 0 changed, 0 missing, 0 new",
-			"used: recorded 2 model calls, 30 tokens in, 7 out; now 2 model calls", "support/b: same")
+		w.run(live("--kind", "support")...).exits(0, "support/a: same; turns: 1; calls: 1 equal, 0 changed, 0 missing, 0 new",
+			"used: recorded 2 model calls, 30 tokens in, 7 out; now 2 model calls", "support/b: same",
+			"2 agents: 2 same, 0 differ, 0 failed, 0 cannot be run again\n  used: recorded 4 model calls, 60 tokens in, 14 out; now 4 model calls")
 		w.run(live("--from-file", "all.jsonl.gz", "--set", "model=mine/new")...).exits(0, "support/b: differs", "first difference, in turn 1",
 			"recorded: It is there", "now:      It is there. Can I help you")
 		w.run(live("support/a", "--set", "model=other/odd")...).exits(0, `recorded: look({"order":7})`, `now:      look({"order":9})`,
@@ -90,7 +96,7 @@ func TestVerifyLive(t *testing.T) { // A82
 		w.run(live("support/a", "--grade", "./none.sh")...).exits(2, "--grade", "none.sh")
 	})
 	w.part("tools", func(t *testing.T, w *world) {
-		w.run("verify", "--candidate", "reprise.yaml", "--live-tools", "support/a").exits(1, "support/a: 1 calls made again: 0 with the recorded result, 1 with another",
+		w.run("verify", "--candidate", "reprise.yaml", "--live-tools", "support/a").exits(1, "support/a: calls made again: 0 with the recorded result, 1 with another",
 			"recorded: there", "now:      gone", "ran: look (1)")
 		w.run(live("--live-tools", "support/a")...).exits(0, "now:      It is gone", "ran: look (1)")
 	})
@@ -101,8 +107,14 @@ func TestVerifyLive(t *testing.T) { // A82
 		w.run(live("--from-file", "redacted.jsonl.gz")...).exits(1, "cannot be run again: texts were replaced when it was exported (redacted)")
 		w.run("import", "redacted.jsonl.gz", "--as", "support/imported").exits(0)
 		w.run(live("support/imported")...).exits(1, "cannot be run again: texts were replaced before it was imported")
+		w.file("stock.txt", strings.Repeat("x", 600_000))
+		w.run("ask", "support/large", "Where is order 7?").exits(0)
+		w.run("export", "support/large", "--to", "bare.jsonl.gz", "--no-blobs").exits(0)
+		w.run(live("--from-file", "bare.jsonl.gz")...).exits(1, "cannot be run again: payload", "export it without --no-blobs")
+		w.run("import", "bare.jsonl.gz", "--as", "support/bare").exits(0)
+		w.run(live("support/bare", "support/a", "support/none")...).exits(1, "support/bare: cannot be run again: payload", "support/a: same")
 		w.run("fork", "support/a", "support/fork").exits(0)
-		w.run(live("support/fork")...).exits(0, "support/fork: same, 1 turns")
+		w.run(live("support/fork")...).exits(0, "support/fork: same; turns: 1")
 		w.run(live("support/none")...).exits(1, "does not exist")
 		w.run(live("--kind", "none")...).exits(1, "nothing was run")
 		w.file("cut.jsonl", strings.Repeat("x", 10))

@@ -46,15 +46,15 @@ func agentsOf(ctx context.Context, c *client.Client, tenant, kind string) iter.S
 	}
 }
 
-// inOrder does something with agents, several at once, and shows the results in order.
-func inOrder[A, R any](ctx context.Context, agents iter.Seq2[A, error], one func(context.Context, A) (R, error), show func(R) error) error {
+// inOrder does something with agents, atOnce of them at the same time, and shows the results in order.
+func inOrder[A, R any](ctx context.Context, atOnce int, agents iter.Seq2[A, error], one func(context.Context, A) (R, error), show func(R) error) error {
 	type result struct {
 		of  R
 		err error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make(chan chan result, verifyAtOnce-1) // beside the one that is shown next
+	results := make(chan chan result, atOnce-1) // beside the one that is shown next
 	go func() {
 		defer close(results)
 		for agent, err := range agents {
@@ -84,6 +84,16 @@ func inOrder[A, R any](ctx context.Context, agents iter.Seq2[A, error], one func
 		}
 	}
 	return ctx.Err()
+}
+
+// inFile is inOrder for the agents of a file.
+func inFile[R any](ctx context.Context, atOnce int, name string, one func(context.Context, *export.Agent) (R, error), show func(R) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	return inOrder(ctx, atOnce, export.Agents(f), one, show)
 }
 
 // one verifies an agent of a node.
@@ -121,33 +131,17 @@ func (r *verifyRun) rehearsed(ctx context.Context, c *client.Client, agent messa
 	return result, nil
 }
 
-// file verifies the agents of a file.
-func (r *verifyRun) file(ctx context.Context, name string) error {
-	f, err := os.Open(name)
+// exported verifies an agent of a file.
+func (r *verifyRun) exported(ctx context.Context, agent *export.Agent) (v verify.Result, err error) {
+	id, err := messages.ParseAgentID(agent.Head.Agent)
 	if err != nil {
-		return err
+		return v, err
 	}
-	defer func() { _ = f.Close() }()
-	for agent, err := range export.Agents(f) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		id, err := messages.ParseAgentID(agent.Head.Agent)
-		if err != nil {
-			return err
-		}
-		known := make(map[string]json.RawMessage)
-		for hash, data := range agent.Definitions {
-			known[string(hash)] = data
-		}
-		if err := r.show(r.with.verify(ctx, id, known, len(agent.Head.Redacted) > 0, verify.Frames(agent.Frames))); err != nil {
-			return err
-		}
+	known := make(map[string]json.RawMessage)
+	for hash, data := range agent.Definitions {
+		known[string(hash)] = data
 	}
-	return nil
+	return r.with.verify(ctx, id, known, len(agent.Head.Redacted) > 0, verify.Frames(agent.Frames)), nil
 }
 
 // show prints a result and counts it.

@@ -112,7 +112,8 @@ func TestVerifyLive(t *testing.T) { // A82
 		w.run("export", "support/large", "--to", "bare.jsonl.gz", "--no-blobs").exits(0)
 		w.run(live("--from-file", "bare.jsonl.gz")...).exits(1, "cannot be run again: payload", "export it without --no-blobs")
 		w.run("import", "bare.jsonl.gz", "--as", "support/bare").exits(0)
-		w.run(live("support/bare", "support/a", "support/none")...).exits(1, "support/bare: cannot be run again: payload", "support/a: same")
+		w.run(live("support/bare", "support/a", "support/none")...).exits(1, "support/bare: cannot be run again: payload", "support/a: same",
+			"2 agents: 1 same, 0 differ, 0 failed, 1 cannot be run again", "support/none does not exist")
 		w.run("fork", "support/a", "support/fork").exits(0)
 		w.run(live("support/fork")...).exits(0, "support/fork: same; turns: 1")
 		w.run(live("support/none")...).exits(1, "does not exist")

@@ -40,7 +40,7 @@ func (r *Result) again(ctx context.Context, d actors.Definition, rec *record) {
 			continue
 		}
 		rec.run(c.Tool)
-		if changed := callAgain(ctx, t, r, c); changed != nil {
+		if changed := r.callAgain(ctx, t, rec, c); changed != nil {
 			r.Tools, r.Result = append(r.Tools, *changed), Differs
 			r.Calls.Changed++
 		} else {
@@ -51,12 +51,12 @@ func (r *Result) again(ctx context.Context, d actors.Definition, rec *record) {
 }
 
 // callAgain makes a call again; nil if its result is the recorded one.
-func callAgain(ctx context.Context, t tool.Tool, r *Result, c *projections.RecordedCall) (changed *Changed) {
+func (r *Result) callAgain(ctx context.Context, t tool.Tool, rec *record, c *projections.RecordedCall) (changed *Changed) {
 	limit := cmp.Or(t.Spec().Timeout, tool.DefaultTimeout)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	output, err := protected(func() (string, error) {
-		return t.Call(unused(ctx, tool.Call{Agent: r.Agent, Turn: c.Turn, ID: c.ID, Attempt: 1}), json.RawMessage(c.Arguments))
+		return t.Call(rec.unused(ctx, tool.Call{Agent: r.Agent, Turn: c.Turn, ID: c.ID, Attempt: 1}), json.RawMessage(c.Arguments))
 	})
 	if err != nil {
 		output = err.Error()

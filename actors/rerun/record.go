@@ -1,6 +1,7 @@
 package rerun
 
 import (
+	"crypto/rand"
 	"sync"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -18,6 +19,7 @@ type Unrecorded struct {
 // record answers from what is on record. Safe for concurrent use.
 type record struct {
 	tools Tools
+	id    string // of the run
 	mu    sync.Mutex
 	calls projections.RecordedCalls
 	// results and decisions are those that were not given yet, by what their calls ask.
@@ -34,7 +36,7 @@ type callKey struct {
 }
 
 func newRecord(frames []*messages.Frame, tools Tools) *record {
-	r := &record{tools: tools, decisions: make(map[string][]*projections.RecordedCall), given: make(map[callKey]*projections.RecordedCall), ran: make(map[string]int)}
+	r := &record{tools: tools, id: rand.Text(), decisions: make(map[string][]*projections.RecordedCall), given: make(map[callKey]*projections.RecordedCall), ran: make(map[string]int)}
 	for _, f := range frames {
 		projections.Fold(f, 0, &r.calls)
 	}

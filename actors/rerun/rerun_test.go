@@ -337,6 +337,22 @@ func TestLiveTools(t *testing.T) {
 	}
 }
 
+// A hook that calls a tool again has one key, as on a node.
+func TestKeyOfAttempts(t *testing.T) {
+	b := new(bench)
+	script := func() providers.Provider { return scripted.New(ask("c1", "pay", `{"order":7}`), scripted.Say("Paid.")) }
+	rec := live(t, b.config(script()), nil, "Hi")
+	cfg := b.config(script())
+	cfg.Definitions[0].Hooks = []actors.Hook{{Name: "twice", AroundTool: func(ctx context.Context, _ actors.HookInfo, _ actors.HookedCall, next func(context.Context) (string, error)) (string, error) {
+		_, _ = next(ctx)
+		return next(ctx)
+	}}}
+	again(t, cfg, rec, rerun.Options{Model: true, Tools: rerun.AllTools}, rerun.Same, "ran: pay (2)")
+	if len(b.keys) != 3 || b.keys[1] != b.keys[2] || b.keys[0] == b.keys[1] {
+		t.Errorf("got keys %q", b.keys)
+	}
+}
+
 // Both runs are graded, and a grader that fails is no score.
 func TestGrade(t *testing.T) {
 	b := new(bench)

@@ -2,9 +2,9 @@ package rerun
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/projections"
@@ -20,15 +20,6 @@ type replayed struct {
 	record *record
 }
 
-// Spec returns the tool's. A recorded result may be given again: no call is left to a person.
-func (t replayed) Spec() tool.Spec {
-	spec := t.Tool.Spec()
-	if spec.OnUnknown != tool.ReadOnly {
-		spec.OnUnknown = tool.Rerun
-	}
-	return spec
-}
-
 // NeedsApproval asks the tool.
 func (t replayed) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	if gated, ok := t.Tool.(tool.Gated); ok {
@@ -42,7 +33,7 @@ func (t replayed) Call(ctx context.Context, arguments json.RawMessage) (string, 
 	name, call := t.Spec().Name, tool.CallOf(ctx)
 	if t.record.tools.may(t.Tool) {
 		t.record.run(name)
-		return t.Tool.Call(unused(ctx, call), arguments)
+		return t.Tool.Call(t.record.unused(ctx, call), arguments)
 	}
 	if err := t.misfit(arguments); err != nil {
 		return "", err
@@ -74,10 +65,11 @@ func (t Tools) may(of tool.Tool) bool {
 	return t == AllTools || t == ReadOnly && of.Spec().OnUnknown == tool.ReadOnly
 }
 
-// unused returns the context of a call with an idempotency key that no call had before: under the
+// unused returns the context of a call with an idempotency key that no call had before this run: under the
 // recorded one a service would return what it did then, or do it twice once it has forgotten the key.
-func unused(ctx context.Context, call tool.Call) context.Context {
-	call.Key = "rerun/" + rand.Text()
+// Further attempts have the same key.
+func (r *record) unused(ctx context.Context, call tool.Call) context.Context {
+	call.Key = fmt.Sprintf("rerun/%s/%s/%s", r.id, call.Turn, call.ID)
 	return tool.WithCall(ctx, call)
 }
 

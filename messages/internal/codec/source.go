@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
@@ -13,9 +14,13 @@ import (
 type Source struct {
 	left   []byte
 	strict bool // fields that a struct does not have are an error
-	// texts are short ones that came before: the events of a frame name the same turns and calls.
-	texts [8]string
+	// texts are short ones that came before: events, and frames read one after the other, name the same
+	// turns, calls and tools.
+	texts [64]string
 }
+
+// sources are used again for the texts they know.
+var sources = sync.Pool{New: func() any { return new(Source) }}
 
 // Decode checks b, which must be one msgpack value, and has read decode it. A panic, as of a value
 // that does not fit its type, is returned as an error.
@@ -28,7 +33,12 @@ func Decode(b []byte, read func(*Source) error) (err error) {
 			err = fmt.Errorf("cannot be decoded: %v", p)
 		}
 	}()
-	return read(&Source{left: b})
+	s := sources.Get().(*Source)
+	s.left, s.strict = b, false
+	err = read(s)
+	s.left = nil
+	sources.Put(s)
+	return err
 }
 
 // head reads the first byte of the next value.

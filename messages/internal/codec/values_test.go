@@ -120,3 +120,27 @@ func TestLongListsAreGrown(t *testing.T) {
 		t.Errorf("got %d of %d, error %v, want %d", len(got.Below), cap(got.Below), err, n)
 	}
 }
+
+// TestStrictOnce checks that a value which is read strictly leaves the next one as it is: sources are
+// used again.
+func TestStrictOnce(t *testing.T) {
+	type known struct {
+		A string `json:"a"`
+	}
+	more, err := Marshal(&struct {
+		A string `json:"a"`
+		B int    `json:"b"`
+	}{"a", 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // a pool may forget what it was given
+		if err := Unmarshal(more, new(known), true); err == nil {
+			t.Fatal("a strict read: got no error, want one")
+		}
+		read := func(s *Source) error { return s.Value(reflect.ValueOf(new(known)).Elem()) }
+		if err := Decode(more, read); err != nil {
+			t.Fatalf("a read behind a strict one: %v", err)
+		}
+	}
+}

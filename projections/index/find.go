@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"strings"
 	"time"
@@ -32,11 +31,17 @@ type FindQuery struct {
 // in any order, in any case and without regard to accents, and by an id or key that equals the
 // search, or begins with it if that has at least MinPrefix bytes.
 //
-// The cost is that of all rows that are found, also for one page of them.
+// A page costs what the texts with the words do that are newer than its last row, of any tenant, and
+// all ids that are found.
 func (s *Store) Find(ctx context.Context, q FindQuery) iter.Seq2[Row, error] {
 	var after position
+	var key string
 	err := readCursor(q.After, ofFind, &after)
-	return s.rows(ctx, q.statement(after), err, func(r *sql.Rows) (Row, error) { return foundRow(r, q.Tenant) })
+	if q.After != "" {
+		key = foundKey(after)
+	}
+	rows := s.rows(ctx, q.statement(after), err, func(r *sql.Rows) (Row, error) { return foundRow(r, q.Tenant) })
+	return ordered(rows, unitDigits, key, q.Limit)
 }
 
 // Encrypted returns how many encrypted agents of a tenant in some shards there are, whose words
@@ -49,66 +54,95 @@ func (s *Store) Encrypted(ctx context.Context, tenant string, shards []int) (age
 	return agents, s.met(ctx, err)
 }
 
-// foundOrder is the order of what is found, by columns that all parts of the statement have.
-const foundOrder = `at DESC, kind, key, n DESC, what`
-
-// statement is the statement of Find. The text around the words is made for the rows of the
-// page alone, in the marks that snippetOf removes, by a second pass over what matches: a search for
-// each row would read what matches up to that row.
+// statement is the statement of Find. It returns the rows in the order of the units of their times:
+// FTS5 finds texts in the order of their ids, and a page ends the search. Of ids there are few, and
+// the first of them in the order of the view are enough for a page.
 func (q FindQuery) statement(after position) (s statement) {
-	s.add(`WITH found AS MATERIALIZED (`)
-	q.part(&s, after, `SELECT i.at AS at, a.kind AS kind, a.key AS key, i.id & 4294967295 AS n, 'input id' AS what, i.input AS name, i.turn AS turn, i.text AS text, NULL AS line, NULL AS item
-		FROM items i CROSS JOIN agents a ON a.id = i.id >> 32 WHERE i.tenant = ? AND i.input <> ''`, "i", "i.input")
-	for _, column := range []struct{ name, what string }{{"call", "call id"}, {"key", "key"}} {
-		s.add(` UNION ALL `)
-		q.part(&s, after, `SELECT e.at AS at, a.kind AS kind, a.key AS key, e.n AS n, '`+column.what+`' AS what, e.`+column.name+` AS name, '' AS turn, '' AS text, e.line AS line, NULL AS item
-		FROM effects e CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ? AND e.`+column.name+` <> ''`, "e", "e."+column.name)
+	q.texts(&s, after)
+	s.add(` UNION ALL SELECT * FROM (`)
+	for i, of := range []struct{ table, column, what, shown string }{
+		{"items", "input", "input id", `t.turn AS turn, t.text AS text, NULL AS line`},
+		{"effects", "call", "call id", `'' AS turn, '' AS text, t.line AS line`},
+		{"effects", "key", "key", `'' AS turn, '' AS text, t.line AS line`},
+	} {
+		if i > 0 {
+			s.add(` UNION ALL `)
+		}
+		s.add(`SELECT t.at AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, '` + of.what + `' AS what, t.` + of.column + ` AS name, ` + of.shown + `
+		FROM ` + of.table + ` t INDEXED BY ` + of.table + `_` + of.column + ` CROSS JOIN agents a ON a.id = t.agent WHERE t.` + of.column + ` <> ''`)
+		q.named(&s, "t."+of.column)
+		q.filter(&s)
+		if q.After != "" {
+			s.add(` AND t.at <= ? AND (-t.at, a.kind, a.key, -t.n, '`+of.what+`') > (?, ?, ?, ?, ?)`, after.At, -after.At, after.Kind, after.Key, -after.N, after.What)
+		}
 	}
-	s.add(` UNION ALL `)
-	q.part(&s, after, `SELECT i.at AS at, a.kind AS kind, a.key AS key, i.id & 4294967295 AS n, i.what AS what, '' AS name, i.turn AS turn, '' AS text, NULL AS line, i.id AS item
-		FROM words CROSS JOIN items i ON i.id = words.rowid CROSS JOIN agents a ON a.id = i.id >> 32 WHERE i.tenant = ?`, "i", "")
-	s.add(` ORDER BY ` + foundOrder)
+	s.add(` ORDER BY at DESC, kind, key, n DESC, what`)
 	s.limit(q.Limit)
-	s.add(`), shown AS MATERIALIZED (SELECT rowid AS item, snippet(words, 0, char(2), char(3), '…', 24) AS snippet FROM words WHERE words MATCH ? AND +rowid IN (SELECT item FROM found))
-		SELECT at, kind, key, n, what, name, turn, line, coalesce(snippet, text) FROM found LEFT JOIN shown ON shown.item = found.item ORDER BY `+foundOrder, q.Search.words)
+	s.add(`) ORDER BY id DESC`)
 	return s
 }
 
-// part adds a part of the statement: the rows of table whose id matches, or that hold the words
-// if there is no id.
-func (q FindQuery) part(s *statement, after position, selected, table, id string) {
-	s.add(selected, q.Tenant)
-	switch {
-	case id == "":
-		s.add(` AND words MATCH ?`, q.Search.words)
-	case len(q.Search.id) >= MinPrefix:
-		s.add(` AND `+id+` >= ? AND `+id+` < ?`, q.Search.id, q.Search.id+"\U0010ffff")
-	default:
-		s.add(` AND `+id+` = ?`, q.Search.id)
+// texts adds the part of the statement for texts with the words, each with what is around
+// them, in the marks that snippetOf removes.
+func (q FindQuery) texts(s *statement, after position) {
+	s.add(`SELECT words.rowid AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, t.what AS what, '' AS name, t.turn AS turn, snippet(words, 0, char(2), char(3), '…', 24) AS text, NULL AS line
+		FROM words CROSS JOIN items t ON t.id = words.rowid CROSS JOIN agents a ON a.id = t.agent WHERE words MATCH ?`, q.Search.words)
+	if !q.Since.IsZero() {
+		s.add(` AND words.rowid >= ?`, q.Since.UnixNano()&^withinUnit)
 	}
+	switch {
+	case q.After != "":
+		s.add(` AND words.rowid <= ?`, after.At|withinUnit)
+	case !q.Until.IsZero():
+		s.add(` AND words.rowid <= ?`, q.Until.UnixNano()|withinUnit)
+	}
+	q.filter(s)
+}
+
+// named adds that a column is the id, or begins with it.
+func (q FindQuery) named(s *statement, column string) {
+	if len(q.Search.id) >= MinPrefix {
+		s.add(` AND `+column+` >= ? AND `+column+` < ?`, q.Search.id, q.Search.id+"\U0010ffff")
+	} else {
+		s.add(` AND `+column+` = ?`, q.Search.id)
+	}
+}
+
+// filter adds what all rows of table t must be.
+func (q FindQuery) filter(s *statement) {
+	s.add(` AND t.tenant = ?`, q.Tenant)
 	if q.Kind != "" {
 		s.add(` AND a.kind = ?`, q.Kind)
 	}
-	at := table + `.at`
 	if !q.Since.IsZero() {
-		s.add(` AND `+at+` >= ?`, q.Since.UnixNano())
+		s.add(` AND t.at >= ?`, q.Since.UnixNano())
 	}
 	if !q.Until.IsZero() {
-		s.add(` AND `+at+` < ?`, q.Until.UnixNano())
+		s.add(` AND t.at < ?`, q.Until.UnixNano())
 	}
 	s.of(`a.shard`, q.Shards)
-	if q.After != "" {
-		s.add(` AND `+at+` <= ? AND (-at, a.kind, a.key, -n, what) > (?, ?, ?, ?, ?)`, after.At, -after.At, after.Kind, after.Key, -after.N, after.What)
-	}
+}
+
+// unitDigits is how many of the first digits of a foundKey are those of the unit of its time.
+const unitDigits = timeDigits - 24/4
+
+// foundKey orders what is found as Find does.
+func foundKey(at position) string {
+	b := append(appendDigits(nil, ^at.At), '\x00')
+	b = append(append(b, at.Kind...), '\x00')
+	b = append(append(b, at.Key...), '\x00')
+	b = append(appendDigits(b, ^at.N), '\x00')
+	return string(append(b, at.What...))
 }
 
 // foundRow reads a row of Find.
 func foundRow(r *sql.Rows, tenant string) (Row, error) {
 	var at position
 	var f projections.Found
+	var id int64
 	var text string
 	var line []byte
-	if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &at.What, &f.ID, &f.Turn, &line, &text); err != nil {
+	if err := r.Scan(&id, &at.At, &at.Kind, &at.Key, &at.N, &at.What, &f.ID, &f.Turn, &text, &line); err != nil {
 		return Row{}, err
 	}
 	f.Agent, f.N = messages.AgentID{Tenant: tenant, Kind: at.Kind, Key: at.Key}, messages.EventNumber(at.N)
@@ -120,12 +154,8 @@ func foundRow(r *sql.Rows, tenant string) (Row, error) {
 		}
 		f.Turn, f.Snippet = e.Turn, snippetOf(e.Tool+" "+e.Arguments)
 	}
-	key := fmt.Sprintf("%020d\x00%s\x00%s\x00%020d\x00%s", descending(at.At), at.Kind, at.Key, descending(at.N), at.What)
-	return Row{cursor(ofFind, at), key, f}, nil
+	return Row{cursor(ofFind, at), foundKey(at), f}, nil
 }
-
-// descending returns a number that is less the greater n is.
-func descending(n int64) uint64 { return ^(uint64(n) ^ 1<<63) }
 
 // The bounds of a snippet, in bytes: of all of it, and of what comes before the first word that
 // was found.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -210,6 +211,101 @@ func TestFindPagesAndFilters(t *testing.T) {
 		if got := found(t, s.Find(t.Context(), q)); !reflect.DeepEqual(got, want) || len(want) == 0 || len(want) == len(all) {
 			t.Errorf("%s: got %d events, want %d of %d", name, len(got), len(want), len(all))
 		}
+	}
+}
+
+// What is found is in one order, in any pages and from any batches: also what was said at about the
+// same time, and what one event is found by twice.
+func TestFindOrder(t *testing.T) {
+	w := newLogWriter(7)
+	var want []string
+	var times []int64
+	for i := range 100 {
+		a, input := agentID(2*w.rand.IntN(6)), fmt.Sprint("u", i)
+		if i%3 == 0 {
+			input = "order-7"
+		}
+		w.append(a, messages.InputAccepted{Input: input, Content: messages.TextContent("order 7 came")})
+		f := w.frames[a][len(w.frames[a])-1]
+		f.Time = logStart.Add(time.Duration(w.rand.IntN(4)*w.rand.IntN(20)) * time.Millisecond)
+		switch i % 8 {
+		case 0:
+			f.Time = time.Date(1950, 1, 1, 0, 0, 0, w.rand.IntN(3), time.UTC)
+		case 1: // the beginning of a unit
+			f.Time = time.Unix(0, logStart.UnixNano()&^withinUnit+w.rand.Int64N(3))
+		}
+		times = append(times, f.Time.UnixNano())
+		at := position{At: f.Time.UnixNano(), Kind: a.Kind, Key: a.Key, N: int64(f.First)}
+		for _, what := range []string{"input", "input id"}[:1+min(1, len(input)/7)] {
+			at.What = what
+			want = append(want, foundKey(at))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(times)
+	ask := func(s *Store, q FindQuery, page int) (keys []string) {
+		for q.Limit, q.Tenant, q.Search = page, "default", search(t, "order-7"); ; {
+			n := len(keys)
+			for row, err := range s.Find(t.Context(), q) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys, q.After = append(keys, row.Key), row.Cursor
+			}
+			if len(keys) == n {
+				return keys
+			}
+		}
+	}
+	for _, size := range []int{1, 7, 1000} {
+		s := open(t, "")
+		w.apply(t, s, size)
+		for _, page := range []int{1, 2, 7, 1000} {
+			if got := ask(s, FindQuery{}, page); !slices.Equal(got, want) {
+				t.Errorf("batches of %d, pages of %d: got %d rows, want %d in their order", size, page, len(got), len(want))
+			}
+			since, until := times[20], times[80]
+			some := slices.DeleteFunc(slices.Clone(want), func(key string) bool {
+				at := ^callKey(key).at()
+				return at < since || at >= until
+			})
+			if got := ask(s, FindQuery{Since: time.Unix(0, since), Until: time.Unix(0, until)}, page); !slices.Equal(got, some) || len(some) == 0 {
+				t.Errorf("batches of %d, pages of %d, between two times: got %d rows, want %d in their order", size, page, len(got), len(some))
+			}
+		}
+	}
+}
+
+// A page of a common word ends the search for it, and ids are searched for by their own indexes.
+func TestFoundPagesAreReadInOrder(t *testing.T) {
+	s := open(t, file(t))
+	for _, q := range []FindQuery{{Search: search(t, "order")}, {Search: search(t, "order-7"), Kind: "k", Since: logStart, Until: logStart.Add(time.Hour), Shards: []int{1}},
+		{Search: search(t, "order-7"), After: cursor(ofFind, position{})}} {
+		q.Tenant, q.Limit = "default", 5
+		text := plan(t, s, q.statement(position{}))
+		words, ids, _ := strings.Cut(text, "; RIGHT; ")
+		if !strings.HasPrefix(words, "MERGE (UNION ALL); LEFT; SCAN words VIRTUAL TABLE") || strings.Contains(words, "B-TREE") {
+			t.Errorf("plan of %+v: got %s, want the words in their order", q, text)
+		}
+		for _, name := range []string{"items_input", "effects_call", "effects_key"} {
+			if !strings.Contains(ids, "SEARCH t USING INDEX "+name) {
+				t.Errorf("plan of %+v: got %s, want a search of %s", q, text, name)
+			}
+		}
+	}
+}
+
+// More texts of one time than there are ids for it are left out; others are found.
+func TestTimeWithoutFreeIDs(t *testing.T) {
+	w, s := newLogWriter(8), open(t, file(t))
+	if _, err := s.write.Exec(`INSERT INTO items (id, agent, n, tenant, at, what, turn, input, text) VALUES (?, 99, 1, 'acme', 0, '', '', '', '')`, logStart.UnixNano()|withinUnit); err != nil {
+		t.Fatal(err)
+	}
+	w.say(agentID(0), "xyzzy")
+	w.say(agentID(0), "xyzzy")
+	w.apply(t, s, 9)
+	if got := events(t, s, "default", "xyzzy"); !slices.Equal(got, []messages.EventNumber{2}) {
+		t.Errorf("got events %v, want that of another time", got)
 	}
 }
 

@@ -1016,6 +1016,23 @@ func TestCommitsEndWithTheirContext(t *testing.T) {
 	}
 }
 
+// plan returns the steps by which SQLite runs a statement.
+func plan(t *testing.T, s *Store, st statement) string {
+	t.Helper()
+	var steps []string
+	err := each(t.Context(), s.read, func(r *sql.Rows) error {
+		var id, parent, unused int
+		var step string
+		err := r.Scan(&id, &parent, &unused, &step)
+		steps = append(steps, step)
+		return err
+	}, "EXPLAIN QUERY PLAN "+st.text, st.args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "; ")
+}
+
 // A page of effects is read from an index in order, without a scan or a sort of all effects.
 func TestPagesAreReadInOrder(t *testing.T) {
 	s := open(t, file(t))
@@ -1028,24 +1045,7 @@ func TestPagesAreReadInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st := q.effects(after)
-		rows, err := s.read.Query("EXPLAIN QUERY PLAN "+st.text, st.args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var plan []string
-		for rows.Next() {
-			var id, parent, unused int
-			var step string
-			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-				t.Fatal(err)
-			}
-			plan = append(plan, step)
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		if text := strings.Join(plan, "; "); !strings.Contains(text, "SEARCH e USING INDEX") || strings.Contains(text, "SCAN") || strings.Contains(text, "B-TREE") {
+		if text := plan(t, s, q.effects(after)); !strings.Contains(text, "SEARCH e USING INDEX") || strings.Contains(text, "SCAN") || strings.Contains(text, "B-TREE") {
 			t.Errorf("plan of %+v: got %s, want an index search without scan and sort", q, text)
 		}
 	}

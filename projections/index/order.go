@@ -3,6 +3,8 @@ package index
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
 	"iter"
 	"slices"
 	"strconv"
@@ -14,7 +16,7 @@ import (
 type callKey string
 
 // timeDigits is how many digits every 64-bit number has as one of a key.
-const timeDigits = 20
+const timeDigits = 16
 
 func callKeyOf(at position) callKey {
 	b := make([]byte, 0, 2*timeDigits+2+len(at.Kind)+len(at.Key))
@@ -26,17 +28,12 @@ func callKeyOf(at position) callKey {
 
 // appendDigits appends a number in such a form that greater numbers have greater texts.
 func appendDigits(b []byte, n int64) []byte {
-	var digits [timeDigits]byte
-	text := strconv.AppendUint(digits[:0], uint64(n)^1<<63, 10)
-	for range timeDigits - len(text) {
-		b = append(b, '0')
-	}
-	return append(b, text...)
+	return hex.AppendEncode(b, binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63))
 }
 
 // at returns the time, in nanoseconds.
 func (k callKey) at() int64 {
-	n, _ := strconv.ParseUint(string(k[:min(timeDigits, len(k))]), 10, 64)
+	n, _ := strconv.ParseUint(string(k[:min(timeDigits, len(k))]), 16, 64)
 	return int64(n ^ 1<<63)
 }
 
@@ -54,7 +51,7 @@ func readCallKey(cursor string) (callKey, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	key, given := strings.CutPrefix(string(b), ofEffects)
 	if err == nil && given && len(key) > timeDigits {
-		_, err = strconv.ParseUint(key[:timeDigits], 10, 64)
+		_, err = strconv.ParseUint(key[:timeDigits], 16, 64)
 		given = key[timeDigits] == '\x00'
 	} else {
 		given = false
@@ -66,17 +63,17 @@ func readCallKey(cursor string) (callKey, error) {
 }
 
 // ordered yields those of rows whose key is greater than after, at most limit of them if that is not
-// 0. The rows come in the order of their times; those of the same time are put in the order of their
-// keys here, because SQLite would copy every row to sort them.
-func ordered(rows iter.Seq2[Row, error], after callKey, limit int) iter.Seq2[Row, error] {
+// 0. The rows come in the order of the first digits of their keys; those that have the same are put in
+// order here, because SQLite would copy every row to sort them.
+func ordered(rows iter.Seq2[Row, error], digits int, after string, limit int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		o := ordering{after: string(after), left: limit, yield: yield}
+		o := ordering{after: after, left: limit, yield: yield}
 		for row, err := range rows {
 			if err != nil {
 				yield(Row{}, err)
 				return
 			}
-			if len(o.same) > 0 && o.same[0].Key[:timeDigits] != row.Key[:timeDigits] && !o.flush() {
+			if len(o.same) > 0 && o.same[0].Key[:digits] != row.Key[:digits] && !o.flush() {
 				return
 			}
 			if row.Key > o.after {
@@ -91,11 +88,11 @@ func ordered(rows iter.Seq2[Row, error], after callKey, limit int) iter.Seq2[Row
 type ordering struct {
 	after string
 	left  int   // rows to yield; 0: there is no limit
-	same  []Row // of the same time
+	same  []Row // with the same first digits
 	yield func(Row, error) bool
 }
 
-// flush yields the rows of the same time, and reports whether more are wanted.
+// flush yields the rows with the same first digits, and reports whether more are wanted.
 func (o *ordering) flush() bool {
 	slices.SortFunc(o.same, func(a, b Row) int { return cmp.Compare(a.Key, b.Key) })
 	for _, row := range o.same {

@@ -84,7 +84,7 @@ type position struct {
 // were asked for.
 func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	after, err := readCallKey(q.After)
-	return ordered(s.rows(ctx, q.effects(after), err, effectRow), after, q.Limit)
+	return ordered(s.rows(ctx, q.effects(after), err, effectRow), timeDigits, string(after), q.Limit)
 }
 
 // effects is the statement of Effects. Its index returns the rows in the order of their times, so

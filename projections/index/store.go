@@ -52,10 +52,12 @@ CREATE INDEX effects_acted ON effects (agent, acted) WHERE acted IS NOT NULL;
 CREATE INDEX effects_call ON effects (tenant, call);
 CREATE INDEX effects_key ON effects (tenant, key) WHERE key <> '';
 CREATE TABLE items ( -- what was said
-	id INTEGER PRIMARY KEY, -- the agent's in the upper half, the number of the event in the lower one
+	id INTEGER PRIMARY KEY, -- at, with a number in place of the bits of withinUnit
+	agent INTEGER NOT NULL, n INTEGER NOT NULL,
 	tenant TEXT NOT NULL, at INTEGER NOT NULL, what TEXT NOT NULL, turn TEXT NOT NULL,
 	input TEXT NOT NULL, -- the id of an input
 	text TEXT NOT NULL);
+CREATE INDEX items_agent ON items (agent);
 CREATE INDEX items_input ON items (tenant, input) WHERE input <> '';
 CREATE VIRTUAL TABLE words USING fts5 (text, content = 'items', content_rowid = 'id', columnsize = 0, tokenize = 'unicode61');
 INSERT INTO words (words, rank) VALUES ('secure-delete', 1);

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -15,7 +16,7 @@ import (
 // item is something that was said: a row of the table items. The table words holds the words of
 // its text, and refers to it.
 type item struct {
-	id     int64 // as of itemID
+	agent  int64
 	n      messages.EventNumber
 	tenant string
 	at     int64
@@ -25,12 +26,9 @@ type item struct {
 	text   string
 }
 
-// maxItem is the highest number of an event that can have an item. An agent does not have as many
-// events, but an imported one may number them as it likes.
-const maxItem = 1<<32 - 1
-
-// itemID is the id of what an event of an agent said.
-func itemID(agent int64, n messages.EventNumber) int64 { return agent<<32 | int64(n) }
+// withinUnit is the bits of a time that the id of an item does not have: the rest is a unit of 17 ms.
+// FTS5 returns what it finds in the order of the ids, and so by time up to these units.
+const withinUnit = 1<<24 - 1
 
 // say notes what an event says. Words of an encrypted frame are not kept: they would be
 // readable here.
@@ -41,7 +39,7 @@ func (f *folding) say(n messages.EventNumber, frame *messages.Frame, ev messages
 	if encrypted {
 		s.Text = ""
 	}
-	if s.Text == "" && s.Input == "" || n > maxItem {
+	if s.Text == "" && s.Input == "" {
 		return
 	}
 	f.texts += len(s.Text)
@@ -51,16 +49,33 @@ func (f *folding) say(n messages.EventNumber, frame *messages.Frame, ev messages
 // said writes what was said, in the order of its ids: words out of order would be written to the
 // file one by one. It then erases what is left of the words of deleted agents.
 func (w *writer) said() {
-	slices.SortFunc(w.items, func(a, b item) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(w.items, func(a, b item) int { return cmp.Compare(a.at, b.at) })
+	id, end := int64(0), int64(math.MinInt64) // of the unit
 	for _, it := range w.items {
-		w.do(`INSERT INTO items (id, tenant, at, what, turn, input, text) VALUES (?, ?, ?, ?, ?, ?, ?)`, it.id, it.tenant, it.at, string(it.what), string(it.turn), it.input, it.text)
-		if it.text != "" {
-			w.do(`INSERT INTO words (rowid, text) VALUES (?, ?)`, it.id, it.text)
+		if it.at > end {
+			id, end = w.freeID(it.at), it.at|withinUnit
 		}
+		if id > end {
+			continue // an import with so many texts of one time
+		}
+		w.do(`INSERT INTO items (id, agent, n, tenant, at, what, turn, input, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, id, it.agent, int64(it.n), it.tenant, it.at, string(it.what), string(it.turn), it.input, it.text)
+		if it.text != "" {
+			w.do(`INSERT INTO words (rowid, text) VALUES (?, ?)`, id, it.text)
+		}
+		id++
 	}
 	if w.gone && w.err == nil {
 		w.err = eraseWords(w.ctx, w.tx)
 	}
+}
+
+// freeID returns the lowest id in the unit of a time behind all that it has.
+func (w *writer) freeID(at int64) (id int64) {
+	prepared := w.prepared(`SELECT coalesce(max(id) + 1, ?1) FROM items WHERE id BETWEEN ?1 AND ?2`)
+	if w.err == nil {
+		w.err = prepared.QueryRowContext(w.ctx, at&^withinUnit, at|withinUnit).Scan(&id)
+	}
+	return id
 }
 
 // scratch makes tables in memory: erased holds the words that were deleted in a transaction.
@@ -76,13 +91,13 @@ func forgetWords(ctx context.Context, tx *sql.Tx, agent int64) error {
 	if _, err := tx.ExecContext(ctx, scratch); err != nil {
 		return err
 	}
-	const chosen = ` FROM items WHERE id BETWEEN ?1 AND ?2`
+	const chosen = ` FROM items WHERE agent = ?`
 	for _, statement := range []string{
 		`INSERT INTO temp.erased (rowid, text) SELECT id, text` + chosen + ` AND text <> ''`,
 		`INSERT INTO words (words, rowid, text) SELECT 'delete', id, text` + chosen + ` AND text <> ''`,
 		`DELETE` + chosen,
 	} {
-		if _, err := tx.ExecContext(ctx, statement, itemID(agent, 0), itemID(agent+1, 0)-1); err != nil {
+		if _, err := tx.ExecContext(ctx, statement, agent); err != nil {
 			return err
 		}
 	}

@@ -86,7 +86,7 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 		w.effect(f.id, e)
 	}
 	for _, it := range f.said {
-		it.id, it.tenant = itemID(f.id, it.n), a.Tenant
+		it.agent, it.tenant = f.id, a.Tenant
 		w.items = append(w.items, it)
 	}
 	for at, s := range f.used {

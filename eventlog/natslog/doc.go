@@ -65,6 +65,8 @@
 // sync_always, and a crash of the server may take the newest snapshots. It
 // knows no such mode for more replicas; there a snapshot costs what a frame does.
 // Nor does it change the mode of a stream: [Scale] creates this one again.
+// In the place of a chunk that is removed stands a message without data, with the
+// header Reprise-Chunk: removed.
 //
 // Both are read by direct get, which any replica answers. A blob is what its hash
 // says, and where a replica is behind, its leader is asked. A snapshot may be an

@@ -153,17 +153,32 @@ func (l *Log) below(ctx context.Context, p messages.Partition, subject string, b
 
 // RemoveBlobs removes blobs; see eventlog.Blobs.
 func (l *Log) RemoveBlobs(ctx context.Context, a messages.AgentID, upto uint64, hashes ...messages.Digest) error {
-	return l.remove(ctx, a, l.names.Blobs(a.Partition()), l.subjects.Blobs(a), upto, hashes)
+	if err := a.Validate(); err != nil || upto == 0 {
+		return err
+	}
+	stream, prefix := l.names.Blobs(a.Partition()), l.subjects.Blobs(a)
+	filters := []string{prefix + ".>"}
+	if len(hashes) > 0 {
+		filters = filters[:0]
+	}
+	for _, hash := range hashes {
+		if err := messages.ValidateToken("name", string(hash)); err != nil {
+			return err
+		}
+		filters = append(filters, prefix+"."+string(hash)+".>")
+	}
+	for _, filter := range filters {
+		// The sequence behind the last one is 0, which is every sequence to purge.
+		if err := l.conn(a.Partition()).purge(ctx, stream, filter, upto+1); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // LastBlob returns the last sequence; see eventlog.Blobs.
 func (l *Log) LastBlob(ctx context.Context, a messages.AgentID) (uint64, error) {
 	return l.last(ctx, a, l.names.Blobs(a.Partition()))
-}
-
-// RemoveSnapshots removes snapshots; see eventlog.Snapshots.
-func (l *Log) RemoveSnapshots(ctx context.Context, a messages.AgentID, upto uint64) error {
-	return l.remove(ctx, a, l.names.Snapshots(), l.subjects.Snapshots(a), upto, nil)
 }
 
 // LastSnapshot returns the last sequence; see eventlog.Snapshots.
@@ -181,30 +196,6 @@ func (l *Log) last(ctx context.Context, a messages.AgentID, stream string) (uint
 		return 0, nil
 	}
 	return info.State.LastSeq, err
-}
-
-// remove purges what is kept under the prefix with these names, or all of it, up to sequence upto.
-func (l *Log) remove(ctx context.Context, a messages.AgentID, stream, prefix string, upto uint64, names []messages.Digest) error {
-	if err := a.Validate(); err != nil || upto == 0 {
-		return err
-	}
-	filters := []string{prefix + ".>"}
-	if len(names) > 0 {
-		filters = filters[:0]
-	}
-	for _, name := range names {
-		if err := messages.ValidateToken("name", string(name)); err != nil {
-			return err
-		}
-		filters = append(filters, prefix+"."+string(name)+".>")
-	}
-	for _, filter := range filters {
-		// The sequence behind the last one is 0, which is every sequence to purge.
-		if err := l.conn(a.Partition()).purge(ctx, stream, filter, upto+1); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return err
-		}
-	}
-	return nil
 }
 
 // purgeWait is how long a purge may take. It looks at every block of a stream

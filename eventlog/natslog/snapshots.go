@@ -62,10 +62,10 @@ func (c *conn) replace(ctx context.Context, p parcel, data []byte, each int) err
 	}
 	for i := p.chunks; ; i++ {
 		m, err := c.direct(ctx, p.stream, p.place(i))
-		if err != nil || m == nil {
+		if err != nil || m == nil || m.isRemoved() {
 			return err
 		}
-		if err := c.purge(ctx, p.stream, p.place(i), 0); err != nil {
+		if err := c.blank(ctx, p.stream, p.place(i), m.seq); err != nil {
 			return err
 		}
 	}
@@ -111,6 +111,9 @@ func (l *Log) ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, 
 	}
 	prefix, names := l.subjects.Snapshots(a)+".", make(map[string]bool)
 	err := l.conn(a.Partition()).list(ctx, l.names.Snapshots(), prefix+">", func(m *delivery) {
+		if m.isRemoved() {
+			return
+		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(m.subject, prefix), ".")
 		names[name] = true
 	})

@@ -323,8 +323,8 @@ func TestHalfASnapshot(t *testing.T) {
 	want(newer[:300<<10])
 	s, _ := stored(t, c, l.Names().Snapshots(), subject(0))
 	info, err := s.Info(ctx)
-	if err != nil || info.State.Msgs != 2 {
-		t.Errorf("%d chunks are kept, %v; want 2", info.State.Msgs, err)
+	if err != nil || info.State.Msgs != 4 || info.State.Bytes >= 304<<10 { // two of them without data
+		t.Errorf("%d messages of %d bytes are kept, %v; want 4 of which two hold 300 KiB", info.State.Msgs, info.State.Bytes, err)
 	}
 }
 
@@ -428,6 +428,38 @@ func TestStoreAfterACrash(t *testing.T) { // A36, A108
 		}
 		if _, err := readFrom(l, agents[1], tails[1][14]); !errors.Is(err, eventlog.ErrElsewhere) {
 			t.Errorf("sync %s: a purged frame came back: %v", sync, err)
+		}
+	}
+}
+
+// What replaced a snapshot may be removed, and the server die at any time after that: no older one
+// is there again, and none of its chunks.
+func TestRemovedSnapshotsAfterACrash(t *testing.T) {
+	for _, sync := range []embedded.Sync{embedded.SyncAlways, embedded.SyncRelaxed} {
+		dir := t.TempDir()
+		l := openDir(t, dir, sync)
+		gone, kept := logtest.Agent("ada"), logtest.Agent("eve")
+		for round := range 5 {
+			for i, size := range []int{900 << 10, 500 << 10, 300} {
+				for _, a := range []messages.AgentID{gone, kept} {
+					if err := l.PutSnapshot(t.Context(), a, "state", bytesOf(size, fmt.Sprint(round, i, a))); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := l.RemoveSnapshots(t.Context(), gone, eventlog.All); err != nil {
+				t.Fatal(err)
+			}
+			again := openDir(t, copied(t, dir), sync)
+			if names, err := again.ListSnapshots(t.Context(), gone); err != nil || len(names) > 0 {
+				t.Errorf("sync %s: of the removed are there again: %v, %v", sync, names, err)
+			}
+			if got, err := again.Snapshot(t.Context(), gone, "state"); err != nil || got != nil {
+				t.Errorf("sync %s: %d bytes are there again, %v", sync, len(got), err)
+			}
+			if got, err := again.Snapshot(t.Context(), kept, "state"); err != nil || len(got) != 300 {
+				t.Errorf("sync %s: the other's has %d bytes, %v", sync, len(got), err)
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/prefix"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // mostForks is how many forks a run has at most.
@@ -67,6 +68,7 @@ func (w *world) inherit(v *view, first *messages.Frame) {
 		for i, ev := range f.Events {
 			v.event(f.First+messages.EventNumber(i), f.Time, ev)
 			if ev.EventType() == (messages.AgentDeleted{}).EventType() {
+				v.tombstone = f.Last()
 				v.later, v.inputs = make(map[string]messages.TimerSet), make(map[string]int)
 			}
 		}
@@ -78,6 +80,26 @@ func (w *world) inherit(v *view, first *messages.Frame) {
 	clear(v.keys) // the fork's calls have keys of its own
 	clear(v.started)
 	v.wrong = nil // the parent's view reports it
+}
+
+// begun checks the first frame of a fork: what its parent was doing, and owed, is left to the parent.
+func (v *view) begun(f *messages.Frame) {
+	if _, forked := messages.PrefixOf(f); !forked {
+		return
+	}
+	waiting := slices.Concat(v.state.Inputs.QueuedIDs(), v.state.Inputs.SteeredIDs())
+	if does := v.state.Effects(); len(does) > 0 || len(waiting) > 0 {
+		v.fail(f.First, "the fork begins with inputs %q and work %+v of its parent", waiting, does)
+	}
+}
+
+// settled checks what became of a fork: it has begun, or its event is one of several of a step, or of
+// an earlier life.
+func (v *view) settled(n messages.EventNumber, ev messages.ForkSettled) {
+	lives := slices.ContainsFunc(v.state.Forks.List, func(f projections.Fork) bool { return f.Agent.Full() == ev.Fork && f.At > v.tombstone })
+	if ev.Refused != "" && ev.Refused != messages.Conflict && lives {
+		v.fail(n, "fork %s was refused with %s: %s", ev.Fork, ev.Refused, ev.Message)
+	}
 }
 
 // past is what a clear must not take from a fork: the history and the state that it began with.

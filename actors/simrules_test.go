@@ -104,6 +104,7 @@ func (v *view) frame(e eventlog.Entry) {
 		v.event(n+messages.EventNumber(i), f.Time, ev)
 	}
 	v.state.Apply(f)
+	v.begun(f)
 	v.cleared(f)
 	if id := f.Cause.ID; isCommand(f) {
 		if at, done := v.processed[id]; done {
@@ -235,6 +236,8 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.inputEnded(n, ev.Input)
 	case messages.InputDropped:
 		v.inputEnded(n, ev.Input)
+	case messages.ForkSettled:
+		v.settled(n, ev)
 	case messages.HistoryCompacted:
 		if ev.How == messages.CompactSummary && strings.TrimRight(ev.Text, " ") != "answer to "+string(ev.Call) {
 			v.fail(n, "got summary %q, want the one of %s", ev.Text, ev.Call)
@@ -427,6 +430,11 @@ func (w *world) verify() {
 		for id, ended := range v.inputs {
 			if ended != 1 {
 				w.fail("%s: input %s has %d terminal events, want 1", a, id, ended)
+			}
+		}
+		for _, f := range v.state.Forks.List {
+			if f.Status == projections.ForkPending {
+				w.fail("%s: fork %s has neither begun nor was it refused", a, f.Agent)
 			}
 		}
 		if err := w.readAll(a, v); err != nil {

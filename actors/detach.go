@@ -2,7 +2,6 @@ package actors
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -156,10 +155,4 @@ func (c *copying) payload(b messages.Blob, form messages.BlobForm) (messages.Blo
 	}
 	c.payloads[b.SHA256] = *copied
 	return *copied, nil
-}
-
-// attached reports whether a fork still needs the events of its parent. One that cannot be read does.
-func (rt *Runtime) attached(ctx context.Context, fork messages.AgentID, epoch messages.Epoch) bool {
-	l, err := rt.load(ctx, fork, epoch, nil)
-	return err != nil || l.state.Forks.Origin == nil || !l.state.Forks.Origin.Owned()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -210,6 +211,42 @@ func TestDetachOfWhatIsMissing(t *testing.T) {
 	cfg.Store.Blobs = &blobLog{Blobs: s.Store().Blobs, get: func(messages.Blob) error { return errors.New("away") }}
 	node = s.Start(cfg)
 	wantCode(t, node.Do(zoe, messages.Detach{ID: "x"}), messages.Unavailable)
+}
+
+// stopping is a log in which what is behind the first frame of a read cannot be read for one agent.
+type stopping struct {
+	eventlog.Log
+	agent messages.AgentID
+}
+
+func (l stopping) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		for rec, err := range l.Log.Read(ctx, a, r) {
+			if !yield(rec, err) || a == l.agent && !yield(eventlog.Recorded{}, errDisk) {
+				return
+			}
+		}
+	}
+}
+
+// A parent whose detached fork cannot be read now is deleted later. It does not ask for the fork to be
+// detached: that may have been done.
+func TestDeleteWhileAForkCannotBeRead(t *testing.T) {
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	forked(t, s, node, zoe, 0)
+	node.Must(zoe, messages.Detach{ID: "x"})
+	node.Stop()
+	away := cfg
+	away.Store.Log = stopping{s.Store().Log, zoe}
+	node = s.Start(away)
+	wantCode(t, node.Do(ada, messages.Delete{ID: "d1"}), messages.Unavailable)
+	node.Stop()
+	node = s.Start(cfg)
+	node.Must(ada, messages.Delete{ID: "d1"})
 }
 
 // An event that a detached fork has of its parent is forked there as long as the parent has it, and then

@@ -186,16 +186,34 @@ func (rt *Runtime) readableForks(ctx context.Context, id messages.AgentID) []pro
 // refuseForked returns why the agent cannot be deleted: its events are those of forks, too. Nil: they
 // are not.
 func (a *agent) refuseForked(forks []projections.Fork) error {
-	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
-	defer cancel()
 	for _, f := range forks {
-		first, err := eventlog.First(a.rt.store.Read(ctx, f.Agent, eventlog.From(f.At+1)))
-		if err != nil {
+		needed, err := a.neededBy(f)
+		switch {
+		case err != nil:
 			return messages.Refuse(messages.Unavailable, "whether fork %s still begins with the events of agent %s cannot be read: %v; send the delete again with the same id", f.Agent, a.id, err)
-		}
-		if p, forked := messages.PrefixOf(first.Frame); forked && p.Agent == a.id && a.rt.attached(ctx, f.Agent, a.epoch) {
+		case needed:
 			return messages.Refuse(messages.Conflict, "agent %s has forks that begin with its events, such as %s: have them copy these (--detach), or delete them, first or with it (--cascade)", a.id, f.Agent)
 		}
 	}
 	return nil
+}
+
+// neededBy reports whether a fork begins with the agent's events and has no copy of them. One whose log
+// is damaged has none.
+func (a *agent) neededBy(f projections.Fork) (bool, error) {
+	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
+	defer cancel()
+	first, err := eventlog.First(a.rt.store.Read(ctx, f.Agent, eventlog.From(f.At+1)))
+	if p, forked := messages.PrefixOf(first.Frame); err != nil || !forked || p.Agent != a.id {
+		return false, err
+	}
+	l, err := a.rt.load(ctx, f.Agent, a.epoch, nil)
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	o := l.state.Forks.Origin // nil: the fork has been deleted
+	return o != nil && !o.Owned(), nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// noResult is what the model reads of a call without a recorded result.
-const noResult = "This call was not run: no result of it is on record."
+// errNoResult is what the model reads of a call without a recorded result.
+var errNoResult = errors.New("this call was not run: no result of it is on record")
 
 // replayed is a tool whose calls have recorded results, unless it may run.
 type replayed struct {
@@ -41,7 +41,7 @@ func (t replayed) Call(ctx context.Context, arguments json.RawMessage) (string, 
 	c := t.record.result(callKey{call.Turn, call.ID}, name, string(arguments))
 	switch {
 	case c == nil:
-		return "", errors.New(noResult)
+		return "", errNoResult
 	case c.Outcome == projections.CallFailed:
 		return "", errors.New(c.Output)
 	}

@@ -53,8 +53,11 @@ func (s *store) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (
 			return r, err
 		}
 		first, unread := eventlog.First(s.inner.Read(ctx, a, eventlog.Range{}))
+		if damage := new(eventlog.DamageError); unread != nil && !errors.As(unread, &damage) {
+			return nil, unread
+		}
 		p, forked := messages.PrefixOf(first.Frame)
-		if unread != nil || !forked || p.Agent.Tenant != a.Tenant { // of no agent, or of another tenant's
+		if !forked || p.Agent.Tenant != a.Tenant { // of no agent, or of another tenant's
 			return s.renamed(ctx, forks, b, err)
 		}
 		forks, a = append(forks, first), p.Agent

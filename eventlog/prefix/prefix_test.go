@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"testing"
 
@@ -304,5 +305,27 @@ func TestBlobOfAPrefix(t *testing.T) {
 		if _, err := w.joined.Blob(ctx, id, messages.Blob{SHA256: messages.DigestOf([]byte("other")), Size: 5}); messages.AsError(err).Code != messages.NotFound {
 			t.Errorf("a blob that none has, of %s: got %v", id, err)
 		}
+	}
+}
+
+// closed is a log that cannot be read now.
+type closed struct{ eventlog.Log }
+
+func (closed) Read(context.Context, messages.AgentID, eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, eventlog.ErrUnavailable) }
+}
+
+// A payload of the prefix is not called missing while it cannot be found out whose prefix that is.
+func TestBlobWhileTheLogIsAway(t *testing.T) {
+	w := newWorld(t)
+	stored, err := w.joined.PutBlob(ctx, a, strings.NewReader("large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fork(b, a, w.grow(a, eventlog.Position{}, 2).Last)
+	inner := w.inner
+	inner.Log = closed{inner.Log}
+	if _, err := prefix.New(inner).Blob(ctx, b, stored); !errors.Is(err, eventlog.ErrUnavailable) {
+		t.Errorf("got %v, want that it cannot be read now", err)
 	}
 }

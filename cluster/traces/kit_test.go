@@ -25,7 +25,7 @@ type collector struct {
 	mu sync.Mutex
 	// refuse are the answers to the next requests, before one is taken.
 	refuse []int
-	// reject is how many spans it says that it rejects.
+	// reject is the number of spans that its answers report as rejected.
 	reject   int64
 	requests []*http.Request
 	got      []*trace.TracesData

@@ -40,7 +40,7 @@ func TestAheadKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// No more is fetched ahead than a bound, and when the loop ends nothing goes on: synctest fails
+// No more is fetched ahead than a bound, and no goroutine is left when the loop ends: synctest fails
 // where a goroutine stays.
 func TestAheadIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

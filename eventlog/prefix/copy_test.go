@@ -86,7 +86,7 @@ func TestCopy(t *testing.T) { // A81
 	w.want(d, eventlog.Range{}, "a 1, a 2, a 3, fork, d 5")
 }
 
-// A chain of forks that goes on behind a copy is read through that where it is too long without.
+// A chain of forks that is too long to be read is read through a copy that one of them has.
 func TestCopyInALongChain(t *testing.T) {
 	w := newWorld(t)
 	last, id := w.grow(a, eventlog.Position{}, 1), a

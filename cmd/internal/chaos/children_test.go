@@ -132,7 +132,7 @@ func (t *trial) offspring() {
 	}
 }
 
-// removed says that an agent that works for others, or a branch, was deleted.
+// removed records the delete of an agent that works for others, or of a branch.
 func (e *evidence) removed(agent string) bool {
 	log := e.logs[agent]
 	return (slices.Contains(e.children, agent) || e.branches[agent] != nil) && len(log) > 0 && log[0].Type == "agent.deleted"

@@ -31,7 +31,7 @@ completed and failed give the model --result, retry runs the tool again.`,
 	})
 }
 
-// settled is what decide did. The turn is named if it goes on.
+// settled returns what decide has done. It names the turn that continues.
 func settled(turn messages.TurnID) string {
 	if turn == "" {
 		return "settled a call"

@@ -66,11 +66,11 @@ func (x *Exchanges) texts(turn *Turn, ev messages.Event) {
 
 // Exchanges returns every turn, oldest first.
 func (x *Exchanges) Exchanges() (list []Exchange) {
-	index := make(map[messages.TurnID]int)
+	index, calls := make(map[messages.TurnID]int), x.byTurn()
 	for _, t := range x.turns.turns {
 		own := Exchange{
 			Turn: t.ID, Inputs: append([]TurnInput{}, x.asked[t.ID]...), Status: t.Phase, Reason: t.Reason, Message: t.Message,
-			Calls: x.callsOf(t.ID), Answer: x.answers[t.ID], Steps: t.Steps, Usage: t.Usage, Cost: t.Cost,
+			Calls: calls[t.ID], Answer: x.answers[t.ID], Steps: t.Steps, Usage: t.Usage, Cost: t.Cost,
 		}
 		i, continues := index[t.Continues]
 		if t.Continues == "" || !continues {
@@ -92,12 +92,11 @@ func (x Exchange) continued(by Exchange) Exchange {
 	return x
 }
 
-// callsOf returns the calls of a turn.
-func (x *Exchanges) callsOf(turn messages.TurnID) (calls []ExchangeCall) {
+// byTurn returns the calls of each turn.
+func (x *Exchanges) byTurn() map[messages.TurnID][]ExchangeCall {
+	calls := make(map[messages.TurnID][]ExchangeCall)
 	for _, c := range x.List {
-		if c.Turn == turn {
-			calls = append(calls, ExchangeCall{c.ID, c.Tool, c.Arguments, c.Outcome, c.Output})
-		}
+		calls[c.Turn] = append(calls[c.Turn], ExchangeCall{c.ID, c.Tool, c.Arguments, c.Outcome, c.Output})
 	}
 	return calls
 }

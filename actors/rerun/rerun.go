@@ -65,7 +65,7 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 	if err != nil {
 		return err
 	}
-	given, err := verify.Commands(rec.Agent, verify.Current{}, verify.Frames(rec.Frames))
+	given, err := verify.Commands(rec.Frames)
 	if err != nil {
 		return err
 	}

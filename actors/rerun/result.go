@@ -2,6 +2,8 @@ package rerun
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -109,7 +111,9 @@ func runOf(agent messages.AgentID, run string, frames []*messages.Frame) *AgentR
 
 // compare compares both runs. why is why the new one has ended early.
 func (r *Result) compare(recorded, replayed *AgentRun, rec *record, why string) {
-	r.Result, r.Why, r.Unrecorded, r.Ran = Same, why, rec.unrecorded, rec.ran
+	rec.mu.Lock() // a tool that was left may still run
+	defer rec.mu.Unlock()
+	r.Result, r.Why, r.Unrecorded, r.Ran = Same, why, slices.Clone(rec.unrecorded), maps.Clone(rec.ran)
 	r.Used = &Usages{recorded.Used, replayed.Used}
 	r.Turns = paired(recorded.Turns, replayed.Turns)
 	for i := range r.Turns {

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"iter"
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -28,14 +27,11 @@ type Steer struct {
 // Commands returns what an agent was given, in the order in which it accepted it. Inputs that were in
 // no turn are left out, and so are commands about a turn, such as interrupts and approvals. It refuses a
 // stream that was imported with texts replaced, whose inputs are not what the agent was given.
-func Commands(agent messages.AgentID, current Current, frames iter.Seq2[*messages.Frame, error]) ([]Given, error) {
-	s := &stream{agent: agent, current: current, frames: frames}
+func Commands(frames []*messages.Frame) ([]Given, error) {
+	s := new(stream)
 	var list []accepted
 	var turns projections.Turns
-	for f, err := range frames {
-		if err != nil {
-			return nil, err
-		}
+	for _, f := range frames {
 		if ev, ok := first(f.Events).(messages.AgentImported); ok && len(ev.Redacted) > 0 {
 			return nil, messages.Refuse(messages.BadInput, "texts were replaced before it was imported (%s), so its inputs are not what was asked", strings.Join(ev.Redacted, ", "))
 		}

@@ -70,7 +70,7 @@ func (w *work) find(l *bench.Lab, ctx context.Context) error {
 
 // fill appends the frames of many agents, and those of one with a long log, whose last call it returns.
 func (w *work) fill(l *bench.Lab, ctx context.Context, s *bench.Store) (long messages.EventNumber, err error) {
-	agents := max(1, w.stored/eventsEach)
+	agents := w.storedAgents()
 	turns := min(longTurns, agents)
 	l.Say("find: append %d events", agents*eventsEach+turns*eventsOfTurn)
 	log, err := natslog.Open(ctx, natslog.Config{Conns: s.Conns, Logger: s.Logger})
@@ -176,7 +176,7 @@ func (w *work) found(ctx context.Context, l *bench.Lab, c *client.Client, bare *
 			return c.Query(ctx, a.String(), messages.Query{View: "why", At: n})
 		}
 	}
-	middle := max(1, w.stored/eventsEach) / 2
+	middle := w.storedAgents() / 2
 	short, _ := framesOf(middle, time.Time{})
 	for _, v := range []struct {
 		name, scanned, scan string
@@ -219,7 +219,7 @@ func (w *work) beside(ctx context.Context, l *bench.Lab, bare *sql.DB, name, sca
 		answers, scans = append(answers, answer), append(scans, scan)
 	}
 	value, of := medianOf(answers), medianOf(scans)
-	row := bench.Row{Figure: name, Agents: max(1, w.stored/eventsEach), Sync: "cache", Value: value, Unit: "ms CPU"}
+	row := bench.Row{Figure: name, Agents: w.storedAgents(), Sync: "cache", Value: value, Unit: "ms CPU"}
 	if value > 0 && of > 0 {
 		row.Ratio, row.RatioTo = value/of, scanned
 	}
@@ -250,3 +250,6 @@ func scanAll(ctx context.Context, db *sql.DB, query string) error {
 	}
 	return rows.Err()
 }
+
+// storedAgents returns how many agents with few events the store has.
+func (w *work) storedAgents() int { return max(1, w.stored/eventsEach) }

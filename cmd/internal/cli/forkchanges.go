@@ -10,9 +10,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
+// setUsage describes --set.
+const setUsage = "`NAME=VALUE`, may be given again: model=PROVIDER/MODEL, instructions=TEXT or @FILE, tools=NAME,NAME"
+
 // setFlag gives cmd the flag --set, which may be given several times.
 func setFlag(cmd *cobra.Command, set *[]string) {
-	cmd.Flags().StringArrayVar(set, "set", nil, "`NAME=VALUE`, may be given again: model=PROVIDER/MODEL, instructions=TEXT or @FILE, tools=NAME,NAME")
+	cmd.Flags().StringArrayVar(set, "set", nil, setUsage)
 }
 
 // forkChanges reads the values of --set.

@@ -148,7 +148,7 @@ func (v *verifying) agents(ctx context.Context, c *client.Client, args []string)
 // sum prints how many agents have which result, and fails unless all are equal.
 func (r *verifyRun) sum() error {
 	equal, differ, unreadable := r.counts[verify.Equal], r.counts[verify.Differs], r.counts[verify.Unreadable]
-	total := equal + differ + unreadable
+	total := summed(r.counts)
 	if total == 0 {
 		return fail("`"+r.started+" ls` lists the agents", "there are no such agents: nothing was verified")
 	}

@@ -34,7 +34,7 @@ func (l *liveFlags) flags(f *pflag.FlagSet) {
 	f.BoolVar(&l.model, "live-model", false, "have the models of the file answer the recorded inputs again")
 	f.StringVar(&l.tools, "live-tools", "", "call tools again: those that only read, or with =all every one")
 	f.Lookup("live-tools").NoOptDefVal = string(rerun.ReadOnly)
-	f.StringArrayVar(&l.set, "set", nil, "with --live-model, `NAME=VALUE`, may be given again: model=PROVIDER/MODEL, instructions=TEXT or @FILE, tools=NAME,NAME")
+	f.StringArrayVar(&l.set, "set", nil, "with --live-model, "+setUsage)
 	f.StringVar(&l.grade, "grade", "", "with --live-model, `PROGRAM` and its arguments that gives a run a score")
 	f.Float64Var(&l.minScore, "min-score", 0, "with --grade, the least score that the new run of an agent may have")
 }
@@ -187,15 +187,8 @@ func (r *liveRun) show(v rerun.Result) error {
 	}
 	r.line.end()
 	r.printf("%s", v.Text())
-	r.line.show("verify: %d agents done", r.done())
+	r.line.show("verify: %d agents done", summed(r.counts))
 	return nil
-}
-
-func (r *liveRun) done() (n int) {
-	for _, count := range r.counts {
-		n += count
-	}
-	return n
 }
 
 // fails reports whether the exit code is 1 for a result.
@@ -216,7 +209,7 @@ func (r *liveRun) sum() {
 	if r.json() {
 		return
 	}
-	if n := r.done(); n > 1 {
+	if n := summed(r.counts); n > 1 {
 		r.printf("%d agents: %d same, %d differ, %d failed, %d cannot be run again\n", n, r.counts[rerun.Same], r.counts[rerun.Differs], r.counts[rerun.Failed], r.counts[rerun.Unreadable])
 		if r.model {
 			r.printf("  used: %s\n", r.used.Text())
@@ -232,7 +225,7 @@ func (r *liveRun) sum() {
 // verdict fails if an agent does, or none was run.
 func (r *liveRun) verdict() error {
 	switch {
-	case r.done() == 0:
+	case summed(r.counts) == 0:
 		return fail("`"+r.started+" ls` lists the agents", "there are no such agents: nothing was run")
 	case r.failed > 0:
 		return silent(exitFailed)

@@ -152,10 +152,14 @@ func (r *verifyRun) show(v verify.Result) error {
 	}
 	r.line.end()
 	r.printf("%s", v.Text())
-	done := 0
-	for _, n := range r.counts {
-		done += n
-	}
-	r.line.show("verify: %d agents done, %d equal", done, r.counts[verify.Equal])
+	r.line.show("verify: %d agents done, %d equal", summed(r.counts), r.counts[verify.Equal])
 	return nil
+}
+
+// summed returns the sum of counts.
+func summed[K comparable](counts map[K]int) (n int) {
+	for _, count := range counts {
+		n += count
+	}
+	return n
 }

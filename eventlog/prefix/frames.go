@@ -67,7 +67,9 @@ func Frames(ctx context.Context, blobs eventlog.Blobs, a messages.AgentID, p mes
 	return func(yield func(eventlog.Recorded, error) bool) {
 		r := &reading{agent: a, prefix: p, from: from}
 		blob, err := blobs.Blob(ctx, a, p.Frames)
-		if err == nil {
+		if err != nil {
+			err = readError{err}
+		} else {
 			defer func() { _ = blob.Close() }() // it was only read
 			r.in = bufio.NewReaderSize(blob, 64<<10)
 			var more bool
@@ -93,9 +95,11 @@ type reading struct {
 
 // failed returns the error for a prefix that cannot be read on.
 func (r *reading) failed(err error) error {
-	var refused *messages.Error
-	if errors.As(err, &refused) && refused.Code != messages.NotFound && refused.Code != messages.Damaged || errors.Is(err, eventlog.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if read := (readError{}); errors.As(err, &read) {
+		err = read.error
+		if code := messages.AsError(err).Code; code != messages.NotFound && code != messages.Damaged {
+			return err
+		}
 	}
 	next := max(r.from, r.tail.Last+1)
 	return &eventlog.DamageError{Agent: r.agent, Event: next, Err: fmt.Errorf("its events up to %d are in blob %s: %w", r.prefix.Last, r.prefix.Frames.SHA256, err)}
@@ -182,5 +186,8 @@ func cut(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it is cut off")
 	}
-	return err
+	return readError{err}
 }
+
+// readError is why a blob cannot be read. That is no damage unless the blob is missing or damaged.
+type readError struct{ error }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
@@ -157,16 +158,27 @@ func TestOwnPrefixRefused(t *testing.T) {
 	if err := w.Frame(f); err == nil || !strings.Contains(err.Error(), "begins with event 3 behind event 3") {
 		t.Errorf("got %v", err)
 	}
-	for _, err := range prefix.Frames(ctx, away{}, a, messages.Prefix{}, 0) {
-		if damage := new(eventlog.DamageError); errors.As(err, &damage) || !errors.Is(err, eventlog.ErrUnavailable) {
-			t.Errorf("got %v, want ErrUnavailable alone", err)
+	for _, why := range []error{eventlog.ErrUnavailable, errors.New("a status of the server")} {
+		for _, begins := range []bool{false, true} {
+			for _, err := range prefix.Frames(ctx, away{why: why, begins: begins}, a, messages.Prefix{}, 0) {
+				if damage := new(eventlog.DamageError); errors.As(err, &damage) || !errors.Is(err, why) {
+					t.Errorf("got %v, want %v alone", err, why)
+				}
+			}
 		}
 	}
 }
 
-// away is a store that cannot be reached.
-type away struct{ eventlog.Blobs }
+// away is a store that cannot be reached; if begins is set, from when a blob has been opened.
+type away struct {
+	eventlog.Blobs
+	why    error
+	begins bool
+}
 
-func (away) Blob(context.Context, messages.AgentID, messages.Blob) (io.ReadCloser, error) {
-	return nil, fmt.Errorf("the store is away: %w", eventlog.ErrUnavailable)
+func (s away) Blob(context.Context, messages.AgentID, messages.Blob) (io.ReadCloser, error) {
+	if s.begins {
+		return io.NopCloser(iotest.ErrReader(s.why)), nil
+	}
+	return nil, s.why
 }

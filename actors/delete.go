@@ -181,7 +181,13 @@ func (a *agent) removeLate() {
 func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
 	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
-	if err := a.refuseForked(a.rt.readableForks(ctx, a.id)); err != nil {
+	forks, err := a.rt.readableForks(ctx, a.id)
+	if err != nil {
+		err = messages.Refuse(messages.Unavailable, "whether agent %s has forks cannot be read: %v; send the delete again with the same id", a.id, err)
+	} else {
+		err = a.refuseForked(forks)
+	}
+	if err != nil {
 		a.refuse(d, sender, err)
 		return
 	}

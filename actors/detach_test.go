@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -217,12 +218,13 @@ func TestDetachOfWhatIsMissing(t *testing.T) {
 type stopping struct {
 	eventlog.Log
 	agent messages.AgentID
+	why   *atomic.Value // an error
 }
 
 func (l stopping) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for rec, err := range l.Log.Read(ctx, a, r) {
-			if !yield(rec, err) || a == l.agent && !yield(eventlog.Recorded{}, errDisk) {
+			if !yield(rec, err) || a == l.agent && !yield(eventlog.Recorded{}, l.why.Load().(error)) {
 				return
 			}
 		}
@@ -241,12 +243,36 @@ func TestDeleteWhileAForkCannotBeRead(t *testing.T) {
 	node.Must(zoe, messages.Detach{ID: "x"})
 	node.Stop()
 	away := cfg
-	away.Store.Log = stopping{s.Store().Log, zoe}
+	why := new(atomic.Value)
+	why.Store(fmt.Errorf("%w", errDisk))
+	away.Store.Log = stopping{s.Store().Log, zoe, why}
 	node = s.Start(away)
 	wantCode(t, node.Do(ada, messages.Delete{ID: "d1"}), messages.Unavailable)
 	node.Stop()
 	node = s.Start(cfg)
 	node.Must(ada, messages.Delete{ID: "d1"})
+}
+
+// A damaged parent is not deleted while its log cannot be read for its forks, up to the damage.
+func TestDeleteOfADamagedParentThatCannotBeRead(t *testing.T) {
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	cfg.SnapshotEvery = -1
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	forked(t, s, node, zoe, 0)
+	node.Stop()
+	why := new(atomic.Value)
+	why.Store(fmt.Errorf("%w", &eventlog.DamageError{Agent: ada, Event: 2, Err: errDisk}))
+	cfg.Store.Log = stopping{s.Store().Log, ada, why}
+	node = s.Start(cfg)
+	wantCode(t, node.Do(ada, say("u2", "two")), messages.Damaged)
+	why.Store(fmt.Errorf("%w", errDisk))
+	answer := node.Do(ada, messages.Delete{ID: "d"})
+	if wantCode(t, answer, messages.Unavailable); answer.Err != nil && !strings.Contains(answer.Err.Message, "whether agent test/ada has forks") {
+		t.Errorf("got %v", answer.Err)
+	}
 }
 
 // An event that a detached fork has of its parent is forked there as long as the parent has it, and then

@@ -176,11 +176,15 @@ func (a *agent) refuseForks() error {
 	return a.refuseForked(a.state.Forks.List)
 }
 
-// readableForks returns the forks that an agent's log has on record before its damage.
-func (rt *Runtime) readableForks(ctx context.Context, id messages.AgentID) []projections.Fork {
+// readableForks returns the forks that an agent's log has on record before its damage, or before what
+// cannot be decrypted.
+func (rt *Runtime) readableForks(ctx context.Context, id messages.AgentID) ([]projections.Fork, error) {
 	l := &loading{}
-	_ = l.apply(id, 0, rt.store.Read(ctx, id, eventlog.Range{})) // it is damaged
-	return l.state.Forks.List
+	err := l.apply(id, 0, rt.store.Read(ctx, id, eventlog.Range{}))
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) || errors.Is(err, messages.ErrLocked) || errors.Is(err, errEncrypted) {
+		err = nil
+	}
+	return l.state.Forks.List, err
 }
 
 // refuseForked returns why the agent cannot be deleted: its events are those of forks, too. Nil: they
@@ -203,12 +207,16 @@ func (a *agent) refuseForked(forks []projections.Fork) error {
 func (a *agent) neededBy(f projections.Fork) (bool, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
+	damage := new(eventlog.DamageError)
 	first, err := eventlog.First(a.rt.store.Read(ctx, f.Agent, eventlog.From(f.At+1)))
+	if errors.As(err, &damage) {
+		return true, nil
+	}
 	if p, forked := messages.PrefixOf(first.Frame); err != nil || !forked || p.Agent != a.id {
 		return false, err
 	}
 	l, err := a.rt.load(ctx, f.Agent, a.epoch, nil)
-	if damage := new(eventlog.DamageError); errors.As(err, &damage) {
+	if errors.As(err, &damage) {
 		return true, nil
 	}
 	if err != nil {

@@ -39,9 +39,7 @@ func (a *agent) detach(d *Deliver, c messages.Detach, sender *actor.PID) {
 		a.refuse(d, sender, err)
 		return
 	}
-	f := nextFrame(a.tail, a.epoch, d.cause(), events)
-	f.Trace = d.Trace
-	a.commitFrame(f, sender)
+	a.commitFrame(a.frameOf(d, events), sender)
 }
 
 // copyPrefix stores the events up to the fork as a blob of the agent.

@@ -93,7 +93,7 @@ func (v *agentsIndex) replayed(ctx context.Context, log eventlog.Reader, a messa
 		if eventlog.Ends(rec.Frame) {
 			effects, usage = new(projections.Effects), new(projections.Usage)
 		}
-		for frame, err := range v.imported(a, rec.Frame) {
+		for frame, err := range v.imported(ctx, a, rec.Frame) {
 			if err != nil {
 				return nil, projections.Used{}, err
 			}

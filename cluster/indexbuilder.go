@@ -213,18 +213,20 @@ func (k *indexBuilder) next(p messages.Partition, b *building) (queue []eventlog
 func (v *agentsIndex) messageOf(m eventlog.Stored) index.Message {
 	return index.Message{
 		Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame),
-		Imported: func(first *messages.Frame) iter.Seq2[*messages.Frame, error] { return v.imported(m.Agent, first) },
+		Imported: func(first *messages.Frame) iter.Seq2[*messages.Frame, error] {
+			return v.imported(v.ctx, m.Agent, first)
+		},
 	}
 }
 
 // imported yields the frames of an agent's prefix that is a blob, if there is one before its frame.
-func (v *agentsIndex) imported(a messages.AgentID, first *messages.Frame) iter.Seq2[*messages.Frame, error] {
+func (v *agentsIndex) imported(ctx context.Context, a messages.AgentID, first *messages.Frame) iter.Seq2[*messages.Frame, error] {
 	return func(yield func(*messages.Frame, error) bool) {
 		p, begins := messages.PrefixOf(first)
 		if !begins || p.Frames == (messages.Blob{}) {
 			return
 		}
-		for rec, err := range prefix.Frames(v.ctx, v.blobs, a, p, 0) {
+		for rec, err := range prefix.Frames(ctx, v.blobs, a, p, 0) {
 			if !yield(rec.Frame, unreadable(err)) {
 				return
 			}

@@ -52,7 +52,8 @@ func (r *RecordedCalls) Results() map[string][]*RecordedCall {
 	results := make(map[string][]*RecordedCall)
 	for i := range r.List {
 		if c := &r.List[i]; c.HasResult() {
-			results[c.Asks()] = append(results[c.Asks()], c)
+			asks := c.Asks()
+			results[asks] = append(results[asks], c)
 		}
 	}
 	return results

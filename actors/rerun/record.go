@@ -43,7 +43,8 @@ func newRecord(frames []*messages.Frame, tools Tools) *record {
 	r.results = r.calls.Results()
 	for i := range r.calls.List {
 		if c := &r.calls.List[i]; c.Approval != "" {
-			r.decisions[c.Asks()] = append(r.decisions[c.Asks()], c)
+			asks := c.Asks()
+			r.decisions[asks] = append(r.decisions[asks], c)
 		}
 	}
 	return r

@@ -174,16 +174,19 @@ func (f *folding) begin(m Message, first *messages.Frame) error {
 	if m.Imported == nil {
 		return nil
 	}
-	g := newFolding(f.shard, carry{})
-	g.id, g.last, g.bad, g.gone = f.id, f.last, f.bad, f.gone
+	var g *folding // nil: nothing was imported
 	for frame, err := range m.Imported(first) {
 		if err != nil {
 			return err
 		}
+		if g == nil {
+			g = newFolding(f.shard, carry{})
+			g.id, g.last, g.bad, g.gone = f.id, f.last, f.bad, f.gone
+		}
 		frame.KeyID = first.KeyID // they are encrypted as a whole
 		g.apply(frame, false)
 	}
-	if g.last > f.last {
+	if g != nil && g.last > f.last {
 		*f = *g
 	}
 	return nil

@@ -124,7 +124,7 @@ func (q FindQuery) filter(s *statement) {
 }
 
 // unitDigits is how many of the first digits of a foundKey are those of the unit of its time.
-const unitDigits = timeDigits - 24/4
+const unitDigits = timeDigits - unitBits/4
 
 // foundKey orders what is found as Find does.
 func foundKey(at position) string {

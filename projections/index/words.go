@@ -28,7 +28,9 @@ type item struct {
 
 // withinUnit is the bits of a time that the id of an item does not have: the rest is a unit of 17 ms.
 // FTS5 returns what it finds in the order of the ids, and so by time up to these units.
-const withinUnit = 1<<24 - 1
+const withinUnit = 1<<unitBits - 1
+
+const unitBits = 24
 
 // say notes what an event says. Words of an encrypted frame are not kept: they would be
 // readable here.

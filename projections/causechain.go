@@ -76,7 +76,7 @@ func (c *Causes) because(x *explained, e *event) {
 			x.add(s.Cause)
 		}
 		x.add(t.newest)
-		x.answer(t, t.newestAnswer())
+		x.answer(t, t.newestAttempt())
 	}
 	x.turn(t)
 }

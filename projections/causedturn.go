@@ -123,6 +123,11 @@ func (t *causedTurn) model(id messages.CallID) *causedModel {
 	return deref(lastOf(t.models, func(m **causedModel) bool { return (*m).id == id }))
 }
 
+// newestAttempt returns the newest attempt at a model call; nil if there is none.
+func (t *causedTurn) newestAttempt() *causedModel {
+	return deref(lastOf(t.models, func(**causedModel) bool { return true }))
+}
+
 // newestAnswer returns the newest attempt with an answer that may hold calls; nil if there is none.
 func (t *causedTurn) newestAnswer() *causedModel {
 	return deref(lastOf(t.models, func(m **causedModel) bool { return (*m).answered }))

@@ -17,7 +17,7 @@ const (
 	CauseBefore   Relation = "before"   // what happened before to the same call, turn or timer
 	CauseDecided  Relation = "decided"  // a decision about the call
 	CauseAsked    Relation = "asked"    // the answer of a model that asked for the call
-	CauseAnswered Relation = "answered" // the model call with that answer
+	CauseAnswered Relation = "answered" // the model call with that answer, or the one that failed
 	CauseSaw      Relation = "saw"      // a result that this model call was the first to include
 	CauseStarted  Relation = "started"  // the start of the turn
 	CauseInput    Relation = "input"    // an input of the turn

@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ func causeText(ev messages.Event) string {
 		text, known = lifeText(ev)
 	}
 	if !known {
-		text = cmp.Or(summarize(ev), ev.EventType())
+		text = strings.TrimSpace(ev.EventType() + " " + summarize(ev))
 	}
 	return shortened(text, maxCauseText)
 }
@@ -79,10 +78,9 @@ func toolText(ev messages.Event) (text string, known bool) {
 		return "call " + string(ev.Call) + " was flagged" + colon(ev.Reason), true
 	case messages.ApprovalRequested:
 		return fmt.Sprintf("%s with %s waits for approval%s", ev.Tool, ev.Arguments, colon(ev.Reason)), true
-	case messages.ChildSpawned:
-		return fmt.Sprintf("call %s of %s is a task for %s", ev.Call, ev.Tool, shortAddress(ev.Child)), true
-	case messages.ChildDecided:
-		return fmt.Sprintf("%s of call %s of %s was forwarded%s", ev.Command, ev.Waits, shortAddress(ev.Agent), colon(ev.Reason)), true
+	}
+	if text, known := childText(ev); known {
+		return text, true
 	}
 	if d := decisionOf(ev); d.Decision.Decision != "" {
 		return fmt.Sprintf("%s was %s%s%s", d.Tool, d.Decision.Decision, source(d.by), colon(d.Reason)), true
@@ -94,6 +92,27 @@ func toolText(ev messages.Event) (text string, known bool) {
 		}
 		result := (&Output{Text: r.text, Blob: r.blob}).String()
 		return fmt.Sprintf("call %s %s%s%s: %s", messages.CallOf(ev), r.outcome, kind, source(r.by), quote(result)), true
+	}
+	return "", false
+}
+
+// childText returns what happened to a call that is the task of a child, and reports whether the event is
+// about one.
+func childText(ev messages.Event) (text string, known bool) {
+	switch ev := ev.(type) {
+	case messages.ChildSpawned:
+		return fmt.Sprintf("call %s of %s is a task for %s", ev.Call, ev.Tool, shortAddress(ev.Child)), true
+	case messages.ChildDecided:
+		return fmt.Sprintf("%s of call %s of %s was forwarded%s", ev.Command, ev.Waits, shortAddress(ev.Agent), colon(ev.Reason)), true
+	case messages.ChildSettled:
+		if ev.Refused != "" {
+			return fmt.Sprintf("%s of call %s of %s had no effect (%s)%s", ev.Command, ev.Waits, shortAddress(ev.Agent), ev.Refused, colon(ev.Message)), true
+		}
+		return fmt.Sprintf("%s of call %s of %s took effect at its event %d%s", ev.Command, ev.Waits, shortAddress(ev.Agent), ev.N, colon(ev.Message)), true
+	case messages.ChildCompleted:
+		return fmt.Sprintf("%s completed its task at its event %d", shortAddress(ev.Child), ev.N), true
+	case messages.ChildFailed:
+		return fmt.Sprintf("%s did not complete its task (%s)%s", shortAddress(ev.Child), ev.Reason, colon(ev.Message)), true
 	}
 	return "", false
 }

@@ -112,6 +112,26 @@ var whyStories = []struct {
 			effect, messages.TimerFired{Turn: "t9", Timer: "retry:m10"}, messages.ModelRequested{Turn: "t9", Step: 2, Attempt: 2, Call: "m14", Model: "a/big"},
 			effect, messages.ModelCompleted{Turn: "t9", Step: 2, Call: "m14"}, refundCall("t9", "c1", "7"), refundStarted("t9", "c1", 1)})...),
 		[]messages.EventNumber{16, 13, 8}},
+	{"a turn that failed with its model call", storyOf(slices.Concat(
+		[]any{inputBy("u1", "bob"), accepted("u1", "Refund order 7")}, oneTurn("t2", "m3", "u1", refundCall("t2", "c1", "7")),
+		[]any{refundStarted("t2", "c1", 1), effect, messages.ToolCompleted{Turn: "t2", Call: "c1", Output: "paid"},
+			messages.ModelRequested{Turn: "t2", Step: 2, Attempt: 1, Call: "m8", Model: "a/big"},
+			effect, messages.ModelFailed{Turn: "t2", Step: 2, Attempt: 1, Call: "m8", Kind: "bad_request", Message: "no such model"},
+			messages.TurnFailed{Turn: "t2", Reason: "model", Kind: "bad_request", Message: "no such model"}})...),
+		[]messages.EventNumber{10}},
+	{"a call that is the task of a child", storyOf(slices.Concat(
+		[]any{inputBy("u1", "bob"), accepted("u1", "Have order 7 refunded")}, oneTurn("t2", "m3", "u1", messages.ToolRequested{Turn: "t2", Step: 1, Call: "c1", Tool: "shop", Arguments: `{"input":"Refund order 7"}`}),
+		[]any{messages.ToolStarted{Turn: "t2", Call: "c1", Tool: "shop", Key: "key-c1", Attempt: 1}, messages.ChildSpawned{Turn: "t2", Call: "c1", Tool: "shop", Child: "default/shop/sub-1", Input: "task:1"},
+			commandBy("approve", "a1", "ann"), messages.ChildDecided{Turn: "t2", Call: "c1", Agent: "default/shop/sub-1", Of: "t4", Waits: "c9", Command: "approve", ID: "a1"},
+			commandBy("report", "r1", ""), messages.ChildSettled{Turn: "t2", Call: "c1", Agent: "default/shop/sub-1", Of: "t4", Waits: "c9", Command: "approve", ID: "a1", N: 10},
+			commandBy("report", "r2", ""), messages.ChildSettled{Turn: "t2", Call: "c1", Agent: "default/shop/sub-1", Of: "t4", Waits: "c9", Command: "approve", ID: "a2", Refused: messages.Conflict, Message: "it was denied"},
+			commandBy("report", "r3", ""), messages.ChildCompleted{Turn: "t2", Call: "c1", Child: "default/shop/sub-1", N: 17}, messages.ToolCompleted{Turn: "t2", Call: "c1", Output: "done"}})...),
+		[]messages.EventNumber{5}},
+	{"a child that did not complete", storyOf(slices.Concat(
+		[]any{inputBy("u1", "bob"), accepted("u1", "Have order 7 refunded")}, oneTurn("t2", "m3", "u1", messages.ToolRequested{Turn: "t2", Step: 1, Call: "c1", Tool: "shop", Arguments: `{}`}),
+		[]any{messages.ChildSpawned{Turn: "t2", Call: "c1", Tool: "shop", Child: "default/shop/sub-1", Input: "task:1"},
+			commandBy("report", "r1", ""), messages.ChildFailed{Turn: "t2", Call: "c1", Child: "default/shop/sub-1", N: 9, Reason: "max_steps", Message: "1 step is used"}})...),
+		[]messages.EventNumber{5}},
 	{"timer with a cron line", storyOf(slices.Concat(
 		[]any{inputBy("u1", "bob"), messages.TimerSet{Timer: "daily", For: ForInput, Cron: "0 9 * * *", At: testTime, Input: &messages.Input{ID: "u1"}}},
 		[]any{effect, messages.TimerFired{Timer: "daily", Input: "timer:daily:1"}, messages.TimerSet{Timer: "daily", For: ForInput, Cron: "0 9 * * *", At: testTime}, accepted("timer:daily:1", "Refund"),

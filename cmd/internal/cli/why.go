@@ -28,7 +28,7 @@ printed below it.
   before     what happened earlier to the same call, turn or timer
   decided    a decision about the call
   asked      the model's answer that asked for the call
-  answered   the model call that gave that answer
+  answered   the model call that gave that answer, or that failed
   saw        a result that this model call was the first to include
   started    the start of the turn
   input      an input of the turn

@@ -96,12 +96,14 @@ func (a *app) fromEnvironment(cmd *cobra.Command, args []string) (err error) {
 }
 
 // cause adds to a failure the variables that it may come from: each that gives a flag that it
-// names, or all of them where the command line makes no sense.
+// names, or, where the command line makes no sense, a value that it names.
 func (a *app) cause(f *failure) {
 	var names []string
 	for _, flag := range a.variables {
 		name := variableOf(flag)
-		if !strings.Contains(f.what, name) && (f.code == exitUsage || regexp.MustCompile("--"+flag+"([^a-z-]|$)").MatchString(f.what+"\n"+f.do)) {
+		value := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(os.Getenv(name)) + `(\W|$)`)
+		named := regexp.MustCompile("--" + flag + "([^a-z-]|$)").MatchString(f.what + "\n" + f.do)
+		if !strings.Contains(f.what, name) && (named || f.code == exitUsage && value.MatchString(f.what)) {
 			names = append(names, name)
 		}
 	}

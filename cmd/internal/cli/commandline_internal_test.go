@@ -114,6 +114,8 @@ func TestVariablesAndWhatExcludesThem(t *testing.T) {
 		{"ask a/b hello --data /nowhere", "REPRISE_AT=2026-01-01 REPRISE_ID=x", exitFailed, "/nowhere/address"},
 		{"events a/b", "REPRISE_LIMIT=-1", exitUsage, "read from variables: REPRISE_LIMIT"},
 		{"ls", "REPRISE_DATA=/nowhere", exitFailed, "read from variables: REPRISE_DATA"},
+		{"ls", "REPRISE_OUTPUT=xml", exitUsage, "read from variables: REPRISE_OUTPUT"},
+		{"ls", "REPRISE_TENANT=a.b REPRISE_PERSON=ann", exitUsage, "read from variables: REPRISE_TENANT\n"},
 	} {
 		t.Run(test.line, func(t *testing.T) {
 			t.Setenv("NATS_URL", "")
@@ -126,6 +128,15 @@ func TestVariablesAndWhatExcludesThem(t *testing.T) {
 				t.Errorf("with %s: exit code %d, %q, want %d and %q", test.variables, code, errs, test.code, test.want)
 			}
 		})
+	}
+}
+
+func TestVariablesThatAreNotTheCause(t *testing.T) {
+	t.Setenv("REPRISE_PERSON", "ann")
+	for _, line := range []string{"why a/joanna first", "verify", "effects --outcome failde"} {
+		if code, _, errs := start(strings.Fields(line)...); code != exitUsage || strings.Contains(errs, "REPRISE_PERSON") {
+			t.Errorf("%s: exit code %d, %q", line, code, errs)
+		}
 	}
 }
 

@@ -96,5 +96,9 @@ func (a *app) furtherFrom(w projections.Why) (rows [][2]string) {
 	if i := slices.IndexFunc(w.Chain, equal); i >= 0 {
 		next("shows why the other call was made", "why", w.Chain[i])
 	}
+	about := func(c projections.Cause) bool { return c.Relation == projections.CauseEvent && c.Turn != "" }
+	if i := slices.IndexFunc(w.Chain, about); i >= 0 {
+		rows = append(rows, [2]string{"next", fmt.Sprintf("`%s replay %s --turn %s` shows the whole turn", a.started, w.Agent, w.Chain[i].Turn)})
+	}
 	return rows
 }

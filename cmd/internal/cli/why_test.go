@@ -25,7 +25,7 @@ func TestWhy(t *testing.T) {
 	r := w.run("why", "support/t1", second).exits(0,
 		"WHY", "event ", "asked", "answered", "input u", "by bob (claimed) through prompt", "refund was granted by a person: looks right", "by ann (claimed) through ctl",
 		"found  this call repeats call", "(event "+first+")", "under another id",
-		"request support/t1", "why support/t1 "+first)
+		"request support/t1", "why support/t1 "+first, "replay support/t1 --turn t")
 	if strings.Contains(r.out, "\x1b") {
 		t.Errorf("an escape code is printed:\n%q", r.out)
 	}

@@ -120,8 +120,8 @@ func (a *app) advice(refused *messages.Error) string {
 		if strings.Contains(refused.Message, "does not exist") {
 			return "`" + a.started + " ls` lists the agents"
 		}
-		if strings.Contains(refused.Message, "has no turn") {
-			return "`" + a.started + " turns AGENT` lists its turns"
+		if of, _, found := strings.Cut(strings.TrimPrefix(refused.Message, "agent "), " has no turn "); found {
+			return "`" + a.started + " turns " + of + "` lists its turns"
 		}
 	case messages.Busy:
 		return "leave --policy reject out to wait in its queue, or `" + a.started + " interrupt` it"

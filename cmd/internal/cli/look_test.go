@@ -113,7 +113,7 @@ func lookTurn(t *testing.T, w *world) {
 		t.Fatalf("turn: got %d objects, want 1", len(o))
 	}
 	wantKeys(t, o[0], "agent", "turn", "inputs", "phase", "started", "started_at", "ended", "ended_at", "steps", "limits", "usage", "asked", "done", "output")
-	w.run("turn", "assistant/main", "t5").exits(1, "has no turn t5", "turns AGENT")
+	w.run("turn", "assistant/main", "t5").exits(1, "has no turn t5", "turns assistant/main` lists")
 	w.run("turn", "assistant/main", "").exits(2, "TURN is empty")
 
 	numbers := func(args ...string) (text string) {

@@ -52,6 +52,7 @@ func TestCompletionOfWords(t *testing.T) {
 		"serve --config ":     ":0\n",
 		"show ":               ":4\n",
 		"ask assistant/main ": ":4\n",
+		"find ":               ":4\n",
 	} {
 		if code, out, _ := start(append([]string{"__complete"}, strings.Split(line, " ")...)...); code != 0 || out != want {
 			t.Errorf("%s: exit code %d, %q, want %q", line, code, out, want)

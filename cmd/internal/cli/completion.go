@@ -67,7 +67,7 @@ func (a *app) completeArgument(cmd *cobra.Command, args []string, begun string) 
 	switch name := strings.Trim(names[at], "[]."); {
 	case name == "FILE":
 		return nil, cobra.ShellCompDirectiveDefault
-	case strings.Contains(name, "|"):
+	case strings.Contains(name, "|") && name == strings.ToLower(name): // words to write as they are
 		return strings.Split(name, "|"), cobra.ShellCompDirectiveNoFileComp
 	default:
 		return a.candidates(cmd, name, args, begun)

@@ -109,7 +109,7 @@ func (a *app) row(r projections.Row) string {
 		took = replay.Took(r.At, r.Until)
 	}
 	if w := r.Waited(time.Now()); w > 0 {
-		waited = " waited " + replay.Took(r.At, r.At.Add(w))
+		waited = "  waited " + replay.Took(r.At, r.At.Add(w))
 	}
 	if r.Open {
 		took = "…"

@@ -29,8 +29,8 @@ person. They are made from the log, so turns of any age have them. Their ids are
 time, and the same as those that a node with --otlp sends.
 
 With -o json each turn is a line: an OTLP document in JSON, as collectors read it. --otlp sends
-the spans to a collector. Spans that have not ended are only in the text form. Questions, answers,
-arguments and results are left out, except with --content.`,
+the spans to a collector. Both leave out spans that have not ended and, without --content,
+questions, answers, arguments and results. The text form has no contents.`,
 		Example: `  reprise traces support/ticket-42 --turn t12
   reprise traces support/ticket-42 --since 7d --otlp http://localhost:4318`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTraces(cmd.Context(), args[0], q, otlp) },
@@ -39,7 +39,7 @@ arguments and results are left out, except with --content.`,
 	timeFlags(cmd, &q, "only turns that started")
 	asOf(cmd, &q)
 	f := cmd.Flags()
-	f.BoolVar(&q.Whole, "content", false, "include questions and answers, and arguments and results of tools")
+	f.BoolVar(&q.Whole, "content", false, "with -o json or --otlp, include questions and answers, and arguments and results of tools")
 	f.StringVar(&otlp, "otlp", "", "send them to the collector at this base address, such as http://localhost:4318 (with the headers of $"+otlpHeadersVariable+")")
 	return a.connects(cmd, defaultTimeout)
 }

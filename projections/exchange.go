@@ -47,7 +47,7 @@ func (x *Exchanges) Apply(n messages.EventNumber, ev messages.Event) {
 	x.turns.Apply(n, ev)
 	e := x.event(n, ev)
 	x.inputs.accept(e)
-	if turn := lastOf(x.turns.turns, func(t *Turn) bool { return t.ID == e.Turn }); e.Turn != "" && turn != nil {
+	if turn := x.turns.turn(e.Turn); turn != nil {
 		x.texts(turn, ev)
 	}
 	x.inputs.drop(e)

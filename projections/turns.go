@@ -71,10 +71,7 @@ type Turns struct {
 // first terminal event of a turn is final.
 func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	e := t.event(n, ev)
-	var turn *Turn // nearly always the newest
-	if e.Turn != "" {
-		turn = lastOf(t.turns, func(turn *Turn) bool { return turn.ID == e.Turn })
-	}
+	turn := t.turn(e.Turn)
 	switch {
 	case e.Is(messages.EndsAgent):
 		t.turns = nil
@@ -88,6 +85,21 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	case turn != nil && !e.Is(messages.BeginsTurn):
 		turn.apply(e)
 	}
+}
+
+// turn returns the turn with this id; nil if there is none, or id is empty. It is nearly always the
+// newest, and those that started before the event that id names are not searched.
+func (t *Turns) turn(id messages.TurnID) *Turn {
+	started := id.Start()
+	for i := len(t.turns) - 1; i >= 0 && id != ""; i-- {
+		switch turn := &t.turns[i]; {
+		case turn.ID == id:
+			return turn
+		case turn.Started < started:
+			return nil
+		}
+	}
+	return nil
 }
 
 // Why a turn is paused when it is not for a limit.

@@ -35,7 +35,7 @@ func (t *TurnTexts) Apply(n messages.EventNumber, ev messages.Event) {
 	t.Turns.Apply(n, ev)
 	e := t.event(n, ev)
 	t.inputs.accept(e)
-	if turn := lastOf(t.turns, func(turn *Turn) bool { return turn.ID == e.Turn }); e.Turn != "" && turn != nil {
+	if turn := t.turn(e.Turn); turn != nil {
 		t.text(turn, ev)
 	}
 	if t.inputs.drop(e); e.Is(messages.EndsAgent) {

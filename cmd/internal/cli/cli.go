@@ -97,7 +97,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetUsageTemplate(root.UsageTemplate() + environmentHelp)
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), allFlags, ownFlags, 1) + environmentHelp)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

@@ -122,6 +122,16 @@ A flag that is not given, nor another that excludes it, is read from its variabl
 REPRISE_LOG_FORMAT for --log-format (all but --agent, --all, --auth, --id, --turn and --yes).
 {{end}}`
 
+// allFlags is what cobra's help lists of a command's flags, and ownFlags what it lists here: those that
+// choose the NATS server come last.
+const (
+	allFlags = `{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}`
+	ownFlags = `{{if .HasParent}}{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{if .HasAvailablePersistentFlags}}
+
+Connection Flags:
+{{.PersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{else}}` + allFlags + `{{end}}`
+)
+
 // explained has cmd and the commands below it explain arguments that do not fit.
 func (a *app) explained(cmd *cobra.Command) {
 	fits := cmd.Args

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +58,17 @@ func TestCompletionOfWords(t *testing.T) {
 		if code, out, _ := start(append([]string{"__complete"}, strings.Split(line, " ")...)...); code != 0 || out != want {
 			t.Errorf("%s: exit code %d, %q, want %q", line, code, out, want)
 		}
+	}
+}
+
+func TestHelpListsConnectionFlagsApart(t *testing.T) {
+	_, help, _ := start("effects", "--help")
+	parts := regexp.MustCompile(`(?s)\nFlags:\n(.*)\nConnection Flags:\n(.*)\nGlobal Flags:\n`).FindStringSubmatch(help)
+	if len(parts) != 3 || !strings.Contains(parts[1], "--where ") || strings.Contains(parts[1], "--nats ") || !strings.Contains(parts[2], "--nats ") || !strings.Contains(parts[2], "--data ") {
+		t.Errorf("got %q", help)
+	}
+	if _, help, _ = start("--help"); strings.Contains(help, "Connection") || !strings.Contains(help, "--version ") || !strings.Contains(help, "--output ") {
+		t.Errorf("got %q", help)
 	}
 }
 

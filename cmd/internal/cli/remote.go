@@ -41,7 +41,7 @@ type remoteFlags struct {
 func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command {
 	f := cmd.Flags()
 	a.serverFlags(cmd)
-	f.StringVar(&a.remote.data, "data", defaultData, "data folder of a local node, whose address is used without --nats and --context (and NATS_URL, unless this is given)")
+	cmd.PersistentFlags().StringVar(&a.remote.data, "data", defaultData, "data folder of a local node, whose address is used without --nats and --context (and NATS_URL, unless this is given)")
 	f.StringVar(&a.remote.options.Person, "person", "", "who you are, for the log of what you change; it is recorded as claimed (default: the user of this machine)")
 	f.Duration("timeout", timeout, "")
 	return waitsFor(cmd, "an answer, or for more of it")
@@ -62,9 +62,10 @@ func (r *remoteFlags) read(cmd *cobra.Command) {
 	r.timeout, _ = cmd.Flags().GetDuration("timeout") // 0 where there is no such flag
 }
 
-// serverFlags gives cmd the flags that choose a NATS server.
+// serverFlags gives cmd the flags that choose a NATS server. They are persistent for its help to list
+// them apart.
 func (a *app) serverFlags(cmd *cobra.Command) {
-	f, o := cmd.Flags(), &a.remote.options
+	f, o := cmd.PersistentFlags(), &a.remote.options
 	f.StringVar(&o.URL, "nats", "", "URL of the NATS server, or of several: url,url, each with its own user:password@ if that is the login (default: NATS_URL)")
 	f.StringVar(&o.Context, "context", "", "context of the nats command line tool")
 	f.StringVar(&o.Creds, "creds", "", "file with NATS credentials")

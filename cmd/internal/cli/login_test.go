@@ -97,7 +97,7 @@ func TestLoginOfKilled(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	w.run("ls").exits(1, "no node runs on", "start it again")
+	w.run("ls").exits(1, "no node runs on", "start it again, with `", " serve` or")
 	_ = thief.Close()
 	<-met
 }

@@ -186,7 +186,7 @@ func (a *app) localAddress() (address, file string, err error) {
 	address, err = localLogin(a.remote.data, strings.TrimSpace(string(b)))
 	switch {
 	case errors.Is(err, errUnused):
-		return "", "", fail("start it again with `"+a.started+" dev`, or name another server with --nats", "no node runs on %s: %v", a.remote.data, err)
+		return "", "", fail("start it again, with `"+a.started+" serve` or `"+a.started+" dev`, or name another server with --nats", "no node runs on %s: %v", a.remote.data, err)
 	case err != nil:
 		return "", "", fail("name a server with --nats", "the login of the local node cannot be read: %v", err)
 	}
@@ -199,7 +199,7 @@ func (a *app) unreachable(err error, file string) error {
 		return fail(advice, "%v", err)
 	}
 	if file != "" {
-		return fail("start it again with `"+a.started+" dev`, or name another server with --nats",
+		return fail("start it again, with `"+a.started+" serve` or `"+a.started+" dev`, or name another server with --nats",
 			"%v; the address is from %s, and the node that wrote it is gone", err, file)
 	}
 	var refused *messages.Error

@@ -11,8 +11,9 @@ func (a *app) decide() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "decide AGENT CALL completed|failed|retry", GroupID: groupDecide, Args: cobra.ExactArgs(3),
 		Short: "Settle a tool call whose outcome is unknown",
-		Long: `Settle a tool call whose outcome is unknown, because the node ended while it ran:
-completed and failed give the model --result, retry runs the tool again.`,
+		Long: `Settle a tool call whose outcome is unknown, because the node ended while it ran or the
+tools of its agent are dry: completed and failed give the model --result, retry runs the tool
+again. ` + "`reprise effects --outcome unknown`" + ` lists such calls.`,
 	}
 	cmd.Flags().StringVar((*string)(&c.Turn), "turn", "", "decide only if the call belongs to this turn (default: whichever runs)")
 	cmd.Flags().StringVar(&c.Result, "result", "", "what the call gave, or why it failed: the model reads it")

@@ -115,6 +115,9 @@ func (a *app) failure(err error) *failure {
 
 // advice is what to do about a refusal whose message does not say it.
 func (a *app) advice(refused *messages.Error) string {
+	if strings.Contains(refused.Message, "waiting for a decision") {
+		return "`" + a.started + " effects --outcome unknown` lists the calls that are"
+	}
 	switch refused.Code {
 	case messages.NotFound:
 		if strings.Contains(refused.Message, "does not exist") {

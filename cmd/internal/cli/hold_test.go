@@ -117,7 +117,7 @@ func TestPersonDecides(t *testing.T) {
 		t.Errorf("approve offers %s", offered)
 	}
 	w.run("decide", "careful/c", call, "maybe").exits(2, "completed, failed or retry")
-	w.run("decide", "careful/c", "other", "failed").exits(1, "other")
+	w.run("decide", "careful/c", "other", "failed").exits(1, "other", "effects --outcome unknown` lists")
 	w.run("decide", "careful/d", call, "failed").exits(0, "careful/d: settled a call, event ") // the turn of a fork waits to be resumed, too
 	w.run("decide", "careful/c", call, "completed", "--result", "it was paid", "--reason", "asked the bank").exits(0, "settled a call of turn")
 	w.run("ask", "--id", "one", "careful/c", "use risky").exits(0, "it was paid")

@@ -83,7 +83,7 @@ func (v *agentsIndex) upTo(ctx context.Context, s doctor.Subject) (*index.Store,
 }
 
 // replayed folds an agent's frames as the index does, which drops a deleted agent, and has of what was
-// imported the calls alone.
+// imported or copied the calls alone.
 func (v *agentsIndex) replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Used, error) {
 	effects, usage := new(projections.Effects), new(projections.Usage)
 	for rec, err := range log.Read(ctx, a, eventlog.Range{}) {
@@ -93,11 +93,13 @@ func (v *agentsIndex) replayed(ctx context.Context, log eventlog.Reader, a messa
 		if eventlog.Ends(rec.Frame) {
 			effects, usage = new(projections.Effects), new(projections.Usage)
 		}
-		for frame, err := range v.imported(ctx, a, rec.Frame) {
+		again := new(projections.Effects) // what was used is counted from the agent's own frames alone
+		for frame, err := range v.before(ctx, a, rec.Frame) {
 			if err != nil {
 				return nil, projections.Used{}, err
 			}
-			projections.Fold(frame, 0, effects)
+			projections.Fold(frame, 0, again)
+			effects = again
 		}
 		projections.Fold(rec.Frame, 0, effects, usage)
 	}

@@ -27,7 +27,8 @@ import (
 // partition that the node loses stays there, and is not shown. It implements gateway.Index.
 type agentsIndex struct {
 	log partitionLog
-	// blobs hold what imported agents did before. Nil: there are no such agents.
+	// blobs hold what imported agents did before, and what forks have copied of their parents. Nil: there
+	// are no such agents.
 	blobs  eventlog.Blobs
 	path   string
 	logger *slog.Logger
@@ -54,6 +55,7 @@ type agentsIndex struct {
 
 // partitionLog is what the index reads of the log itself.
 type partitionLog interface {
+	eventlog.Reader
 	ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error]
 }
 

@@ -423,7 +423,10 @@ func TestViewsOfADamagedStream(t *testing.T) { // A108
 }
 
 // unread is a log that must not be read.
-type unread struct{ testing.TB }
+type unread struct {
+	testing.TB
+	eventlog.Reader
+}
 
 func (u unread) ReadPartition(_ context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error] {
 	u.Errorf("partition %v is read behind %d", p, after)
@@ -434,7 +437,7 @@ func (u unread) ReadPartition(_ context.Context, p messages.Partition, after uin
 // the log, also while the index rests.
 func TestIndexOfManyCommits(t *testing.T) { // A107
 	synctest.Test(t, func(t *testing.T) {
-		v := newAgentsIndex(unread{t}, "", quiet)
+		v := newAgentsIndex(unread{TB: t}, "", quiet)
 		v.begin()
 		defer v.close()
 		a, seq := named("a000"), uint64(0)

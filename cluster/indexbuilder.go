@@ -213,24 +213,41 @@ func (k *indexBuilder) next(p messages.Partition, b *building) (queue []eventlog
 func (v *agentsIndex) messageOf(m eventlog.Stored) index.Message {
 	return index.Message{
 		Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame),
-		Imported: func(first *messages.Frame) iter.Seq2[*messages.Frame, error] {
-			return v.imported(v.ctx, m.Agent, first)
+		Before: func(frame *messages.Frame) iter.Seq2[*messages.Frame, error] {
+			return v.before(v.ctx, m.Agent, frame)
 		},
 	}
 }
 
-// imported yields the frames of an agent's prefix that is a blob, if there is one before its frame.
-func (v *agentsIndex) imported(ctx context.Context, a messages.AgentID, first *messages.Frame) iter.Seq2[*messages.Frame, error] {
+// before yields the frames of an agent before the one at a sequence, if that one names a blob with the
+// first of them: those in the blob, and then the agent's own.
+func (v *agentsIndex) before(ctx context.Context, a messages.AgentID, frame *messages.Frame) iter.Seq2[*messages.Frame, error] {
 	return func(yield func(*messages.Frame, error) bool) {
-		p, begins := messages.PrefixOf(first)
-		if !begins || p.Frames == (messages.Blob{}) {
-			return
-		}
-		for rec, err := range prefix.Frames(ctx, v.blobs, a, p, 0) {
-			if !yield(rec.Frame, unreadable(err)) {
+		for rec, err := range v.since(ctx, a, frame) {
+			if err == nil && rec.Frame.First >= frame.First || !yield(rec.Frame, unreadable(err)) {
 				return
 			}
 		}
+	}
+}
+
+// since yields the frames of the blob that a frame names, and then all of the agent's log; nothing if it
+// names none.
+func (v *agentsIndex) since(ctx context.Context, a messages.AgentID, frame *messages.Frame) iter.Seq2[eventlog.Recorded, error] {
+	p, copied := messages.CopyOf(frame)
+	if !copied {
+		p, _ = messages.PrefixOf(frame)
+	}
+	return func(yield func(eventlog.Recorded, error) bool) {
+		if p.Frames == (messages.Blob{}) {
+			return
+		}
+		for rec, err := range prefix.Frames(ctx, v.blobs, a, p, 0) {
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+		v.log.Read(ctx, a, eventlog.Range{})(yield)
 	}
 }
 

@@ -80,7 +80,7 @@ func (b brief) Follow(ctx context.Context, _ messages.Partition) iter.Seq2[event
 func TestHeadsThatAreReadAgain(t *testing.T) { // A108
 	synctest.Test(t, func(t *testing.T) {
 		log, agents := brief{long{read: new(atomic.Int32)}, make(chan struct{})}, new(projections.Agents)
-		o := (&owner{log: log, index: newAgentsIndex(unread{t}, "", quiet), agents: agents, logger: quiet}).begin()
+		o := (&owner{log: log, index: newAgentsIndex(unread{TB: t}, "", quiet), agents: agents, logger: quiet}).begin()
 		defer o.close()
 		o.index.begin()
 		defer o.index.close()

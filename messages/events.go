@@ -49,11 +49,11 @@ var eventTable = []*eventEntry{
 	event[AgentCleared](Indexed | ClearsAgent),
 	event[AgentDeleted](EndsAgent | Public | Indexed | ClearsAgent),
 
-	event[AgentForked](BeginsFork),
+	event[AgentForked](BeginsFork | Indexed),
 	event[AgentImported](BeginsFork | Indexed).because("the log of an agent that was exported elsewhere begins with the events of the file"),
 	event[ForkRequested](0).because("the parent of a fork has it on record before the fork begins, also after a crash, and is not deleted below it"),
 	event[ForkSettled](0).because("a person learns whether a fork has begun"),
-	event[ForkDetached](0).because("a fork whose parent is deleted is read from its own copy"),
+	event[ForkDetached](Indexed).because("a fork whose parent is deleted is read from its own copy"),
 	event[ToolsEnabled](0).because("the tools of a fork do nothing before a person has decided so"),
 
 	event[InputAccepted](JoinsTurn | Replied | Indexed),

@@ -19,6 +19,8 @@ type Effect struct {
 	At time.Time            `json:"at,omitzero"`
 	// Imported reports whether the model asked for it before the agent was imported.
 	Imported bool `json:"imported,omitempty"`
+	// BeforeFork reports whether it was asked for before the agent was forked, by the model of its parent.
+	BeforeFork bool `json:"before_fork,omitempty"`
 	// ToolCall has of the output its beginning, at most MaxPreview bytes.
 	ToolCall
 	// Repeats is the newest earlier call of the agent, in any turn, that has the same tool and
@@ -60,7 +62,7 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 	case x.Is(messages.ClearsAgent):
 		e.giveUp(x, func(*Effect) bool { return true })
 	case x.Is(messages.BeginsFork):
-		e.imported(x)
+		e.others(x)
 	default: // a hook may give a call other arguments
 		if c := e.find(x.Turn, x.Call); c != nil {
 			e.change(c, x)
@@ -68,13 +70,12 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 }
 
-// imported marks all calls before if the event is that of an import.
-func (e *Effects) imported(x *event) {
-	if _, ok := x.Event.(messages.AgentImported); !ok {
-		return
-	}
+// others marks all calls before an event as those of the agent whose events come before it.
+func (e *Effects) others(x *event) {
+	_, imported := x.Event.(messages.AgentImported)
 	for i := range e.list {
-		e.list[i].Imported = true
+		c := &e.list[i]
+		c.Imported, c.BeforeFork = c.Imported || imported, c.BeforeFork || !imported
 	}
 }
 

@@ -29,6 +29,9 @@ type Found struct {
 	Agent messages.AgentID     `json:"agent"`
 	N     messages.EventNumber `json:"n"`
 	At    time.Time            `json:"at,omitzero"`
+	// BeforeFork reports whether it is an event from before the agent was forked, which the agent has copied
+	// from its parent.
+	BeforeFork bool `json:"before_fork,omitempty"`
 	// Turn is empty for an input that had no turn yet.
 	Turn messages.TurnID `json:"turn,omitempty"`
 	What FoundKind       `json:"what"`

@@ -30,9 +30,11 @@ type Message struct {
 	// Frame decodes it. Nil: it is no frame. After an error that wraps [ErrLater] it may be
 	// read at another time, after any other one never.
 	Frame func() (*messages.Frame, error)
-	// Imported yields the frames that come before a frame of the agent, if that is the first one of
-	// an imported agent; else nothing. Its errors are as those of Frame. Nil: there are none.
-	Imported func(first *messages.Frame) iter.Seq2[*messages.Frame, error]
+	// Before yields all frames of the agent that come before a frame, if with that one the agent has
+	// got some that its log does not hold: it is the first one of an imported agent, or the one with
+	// which a fork has copied the events of its parent. Else it yields nothing. Frames that the log
+	// does not hold have the epoch 0. Its errors are as those of Frame. Nil: there are none.
+	Before func(frame *messages.Frame) iter.Seq2[*messages.Frame, error]
 }
 
 // Position is that of the message.
@@ -78,6 +80,8 @@ type folding struct {
 	shard int
 	last  messages.EventNumber
 	bad   int // frames that could not be read
+	// forked is the event at which it was forked. 0: it was not, or has no events before that.
+	forked messages.EventNumber
 	// encrypted reports whether one of its frames was encrypted where it is stored.
 	encrypted bool
 	// gone reports whether the rows under was must be deleted first.
@@ -158,9 +162,9 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 		err := f.begin(m, frame)
 		switch {
 		case errors.Is(err, ErrLater):
-			return fmt.Errorf("read what was imported before message %d of shard %d: %w", m.Seq, shard, err)
+			return fmt.Errorf("read what was imported or copied before message %d of shard %d: %w", m.Seq, shard, err)
 		case err != nil:
-			f.leftOut(b.s.logger, m, "what was imported cannot be read; the index leaves it out", "error", err)
+			f.leftOut(b.s.logger, m, "what was imported or copied cannot be read; the index leaves it out", "error", err)
 		}
 		f.apply(frame, true)
 		b.size += f.size() - before
@@ -168,25 +172,28 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 	return nil
 }
 
-// begin folds the frames of an imported agent before its first one: all of them, or none after an
-// error. What they used was not used here.
-func (f *folding) begin(m Message, first *messages.Frame) error {
-	if m.Imported == nil {
+// begin folds the agent again from its beginning if a frame has put others before those that were
+// folded: all of them, or none after an error. What others used was not used by this agent.
+func (f *folding) begin(m Message, frame *messages.Frame) error {
+	if m.Before == nil {
 		return nil
 	}
-	var g *folding // nil: nothing was imported
-	for frame, err := range m.Imported(first) {
+	var g *folding // nil: nothing is put before
+	for before, err := range m.Before(frame) {
 		if err != nil {
 			return err
 		}
 		if g == nil {
-			g = newFolding(f.shard, carry{})
-			g.id, g.last, g.bad, g.gone = f.id, f.last, f.bad, f.gone
+			g = f.fresh()
+			g.bad = f.bad
 		}
-		frame.KeyID = first.KeyID // they are encrypted as a whole
-		g.apply(frame, false)
+		own := before.Epoch != 0
+		if !own {
+			before.KeyID = frame.KeyID // they are encrypted as a whole
+		}
+		g.apply(before, own)
 	}
-	if g != nil && g.last > f.last {
+	if g != nil && g.last >= f.last {
 		*f = *g
 	}
 	return nil
@@ -210,10 +217,11 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	var id int64
 	var last uint64
 	var bad int
+	var forked uint64
 	var encrypted bool
 	var raw []byte
 	var c carry
-	err := b.s.find.QueryRowContext(context.WithoutCancel(ctx), a.Tenant, a.Kind, a.Key).Scan(&id, &last, &bad, &encrypted, &raw)
+	err := b.s.find.QueryRowContext(context.WithoutCancel(ctx), a.Tenant, a.Kind, a.Key).Scan(&id, &last, &bad, &forked, &encrypted, &raw)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
@@ -222,7 +230,7 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 		return nil, errStrange
 	}
 	f := newFolding(shard, c)
-	f.id, f.last, f.bad, f.encrypted = id, messages.EventNumber(last), bad, encrypted
+	f.id, f.last, f.bad, f.forked, f.encrypted = id, messages.EventNumber(last), bad, messages.EventNumber(forked), encrypted
 	b.agents[a] = f
 	b.size += f.size()
 	return f, nil
@@ -234,6 +242,9 @@ func (f *folding) size() int { return f.effects.Size() + f.texts }
 // apply folds a frame, with what its model calls used or without.
 func (f *folding) apply(frame *messages.Frame, used bool) {
 	f.effects.InFrame(frame)
+	if p, begins := messages.PrefixOf(frame); begins && p.Agent != (messages.AgentID{}) {
+		f.forked = p.Last
+	}
 	for i, ev := range frame.Events {
 		n := frame.First + messages.EventNumber(i)
 		if ends(ev.EventType()) {
@@ -268,14 +279,20 @@ func (f *folding) count(at time.Time) {
 	f.usage = projections.UsageAfter(f.usage.Asked())
 }
 
-// delete drops everything of the agent.
-func (f *folding) delete() {
+// fresh returns the agent with nothing folded and without its rows.
+func (f *folding) fresh() *folding {
 	fresh := newFolding(f.shard, carry{})
 	if fresh.gone = f.gone; f.id != 0 {
 		fresh.gone = append(fresh.gone, f.id)
 	}
-	fresh.last = f.last
-	*f = *fresh
+	return fresh
+}
+
+// delete drops everything of the agent.
+func (f *folding) delete() {
+	last := f.last
+	*f = *f.fresh()
+	f.last = last
 }
 
 // Commit writes the batch, all of it or nothing. After an error the Store must

@@ -22,7 +22,8 @@
 //     its calls is. At most projections.MaxSaid bytes of an event's
 //     text are, and none that is kept as a blob.
 //   - What an imported agent did before it was imported is found and listed as its own, and
-//     deleted with it. What its model calls used then is not counted.
+//     deleted with it. So is what a fork has copied of its parent, marked as from before the fork.
+//     What model calls used then is not counted.
 //   - Rows come in an order that does not change while pages are read, and that is
 //     the same on every node.
 //

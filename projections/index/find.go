@@ -68,7 +68,7 @@ func (q FindQuery) statement(after position) (s statement) {
 		if i > 0 {
 			s.add(` UNION ALL `)
 		}
-		s.add(`SELECT t.at AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, '` + of.what + `' AS what, t.` + of.column + ` AS name, ` + of.shown + `
+		s.add(`SELECT t.at AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, '` + of.what + `' AS what, t.` + of.column + ` AS name, ` + of.shown + `, t.n <= a.forked AS before_fork
 		FROM ` + of.table + ` t INDEXED BY ` + of.table + `_` + of.column + ` CROSS JOIN agents a ON a.id = t.agent WHERE t.` + of.column + ` <> ''`)
 		q.named(&s, "t."+of.column)
 		q.filter(&s)
@@ -85,7 +85,7 @@ func (q FindQuery) statement(after position) (s statement) {
 // texts adds the part of the statement for texts with the words, each with what is around
 // them, in the marks that snippetOf removes.
 func (q FindQuery) texts(s *statement, after position) {
-	s.add(`SELECT words.rowid AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, t.what AS what, '' AS name, t.turn AS turn, snippet(words, 0, char(2), char(3), '…', 24) AS text, NULL AS line
+	s.add(`SELECT words.rowid AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, t.what AS what, '' AS name, t.turn AS turn, snippet(words, 0, char(2), char(3), '…', 24) AS text, NULL AS line, t.n <= a.forked AS before_fork
 		FROM words CROSS JOIN items t ON t.id = words.rowid CROSS JOIN agents a ON a.id = t.agent WHERE words MATCH ?`, q.Search.words)
 	if !q.Since.IsZero() {
 		s.add(` AND words.rowid >= ?`, q.Since.UnixNano()&^withinUnit)
@@ -142,7 +142,7 @@ func foundRow(r *sql.Rows, tenant string) (Row, error) {
 	var id int64
 	var text string
 	var line []byte
-	if err := r.Scan(&id, &at.At, &at.Kind, &at.Key, &at.N, &at.What, &f.ID, &f.Turn, &text, &line); err != nil {
+	if err := r.Scan(&id, &at.At, &at.Kind, &at.Key, &at.N, &at.What, &f.ID, &f.Turn, &text, &line, &f.BeforeFork); err != nil {
 		return Row{}, err
 	}
 	f.Agent, f.N = messages.AgentID{Tenant: tenant, Kind: at.Kind, Key: at.Key}, messages.EventNumber(at.N)

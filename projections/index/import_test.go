@@ -21,7 +21,7 @@ func (w *logWriter) imports(a messages.AgentID, past iter.Seq2[*messages.Frame, 
 	shard := w.shards[int(a.Partition())%len(w.shards)]
 	m := &shard[len(shard)-1]
 	m.Frame = func() (*messages.Frame, error) { return f, nil }
-	m.Imported = func(*messages.Frame) iter.Seq2[*messages.Frame, error] { return past }
+	m.Before = func(*messages.Frame) iter.Seq2[*messages.Frame, error] { return past }
 	return m
 }
 
@@ -59,6 +59,19 @@ func calls(t *testing.T, s *Store, tenant string) []string {
 	return lines(t, 0, func(string, int) func(func(Row, error) bool) { return s.Effects(t.Context(), Query{Tenant: tenant}) })
 }
 
+// jsonLines returns calls as they are listed.
+func jsonLines(t *testing.T, list []projections.Effect) (lines []string) {
+	t.Helper()
+	for _, e := range list {
+		b, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(b))
+	}
+	return lines
+}
+
 // What an imported agent said and did before is found and listed as its own, and a later call repeats
 // it. What it used then was not used here. Its deletion leaves nothing of that.
 func TestImportedAgents(t *testing.T) { // A83, A108
@@ -84,10 +97,8 @@ func TestImportedAgents(t *testing.T) { // A83, A108
 	if len(want) != 2 || !want[0].Imported || want[1].Imported || want[1].Repeats != 4 {
 		t.Errorf("got %+v, want an imported call and one that repeats it", want)
 	}
-	for i, line := range calls(t, s, "default") {
-		if b, err := json.Marshal(want[i]); err != nil || line != string(b) {
-			t.Errorf("got %s, error %v, want %s as of the events", line, err, b)
-		}
+	if got, want := calls(t, s, "default"), jsonLines(t, want); !slices.Equal(got, want) {
+		t.Errorf("got %s, want %s as of the events", got, want)
 	}
 	for row, err := range s.Usage(t.Context(), UsageQuery{Tenant: "default", By: "model"}) {
 		if err != nil || row.Line.(projections.UsageSum).Calls != 0 {
@@ -125,7 +136,7 @@ func TestImportsThatCannotBeRead(t *testing.T) { // A30, A87
 	if err := b.Commit(t.Context()); err != nil || calls(t, s, "default") != nil {
 		t.Errorf("got error %v and %s, want no call", err, calls(t, s, "default"))
 	}
-	m.Imported = func(*messages.Frame) iter.Seq2[*messages.Frame, error] {
+	m.Before = func(*messages.Frame) iter.Seq2[*messages.Frame, error] {
 		return framesAnd(pastOf()[:1], os.ErrNotExist)
 	}
 	w.append(a, messages.ToolRequested{Turn: "t2", Call: "call_8", Tool: "refund"})

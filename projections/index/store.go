@@ -17,7 +17,7 @@ import (
 
 // version is that of the folds and of the tables: a file of another one is
 // dropped.
-const version = 8
+const version = 9
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `
@@ -31,6 +31,7 @@ CREATE TABLE agents (
 	tenant TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
 	last INTEGER NOT NULL,
 	bad INTEGER NOT NULL DEFAULT 0, -- frames that could not be read
+	forked INTEGER NOT NULL DEFAULT 0, -- the event at which it was forked
 	encrypted INTEGER NOT NULL DEFAULT 0, -- its words are not in items
 	carry BLOB, -- what the folds remember; NULL: nothing
 	UNIQUE (tenant, kind, key));
@@ -141,7 +142,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, bad, encrypted, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
+	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, bad, forked, encrypted, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
 		return err
 	}
 	if s.path == "" { // what is in memory belongs to one connection

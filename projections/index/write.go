@@ -78,9 +78,9 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 		raw = w.json(c)
 	}
 	if f.id == 0 {
-		f.id = w.insert(`INSERT INTO agents (shard, tenant, kind, key, last, bad, encrypted, carry) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), f.bad, f.encrypted, raw)
+		f.id = w.insert(`INSERT INTO agents (shard, tenant, kind, key, last, bad, forked, encrypted, carry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), f.bad, int64(f.forked), f.encrypted, raw)
 	} else {
-		w.do(`UPDATE agents SET last = ?, bad = ?, encrypted = ?, carry = ? WHERE id = ?`, int64(f.last), f.bad, f.encrypted, raw, f.id)
+		w.do(`UPDATE agents SET last = ?, bad = ?, forked = ?, encrypted = ?, carry = ? WHERE id = ?`, int64(f.last), f.bad, int64(f.forked), f.encrypted, raw, f.id)
 	}
 	for _, e := range calls {
 		w.effect(f.id, e)

@@ -29,7 +29,8 @@ earlier call: it has the same tool and the same arguments, and the earlier one m
 effect. Calls of read-only tools are not marked. A dry call is one of a fork that did not call
 the tool: its output is the one recorded in the parent's log. An imported call was made before
 its agent was imported, where the agent was then. Calls from before a fork began are listed for
-its parent, and for the fork itself when it is named.
+its parent. The fork itself has them, marked with "before the fork", when it is named, and in the
+list of all agents once it has copied them so that its parent can be deleted (delete --detach).
 
 --where looks into the arguments: order=7 matches a number and a text. Dots separate the
 names and list positions of a path (customer.name=Ann, items.0.sku=x). Several must all
@@ -113,6 +114,9 @@ func outcomeText(e projections.Effect) string {
 	}
 	if e.Imported {
 		outcome += ", imported"
+	}
+	if e.BeforeFork {
+		outcome += ", before the fork"
 	}
 	return outcome
 }

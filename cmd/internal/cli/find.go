@@ -29,7 +29,9 @@ KEY is the id of a call or of an input, or the idempotency key of a call, or at 
 %d characters. Upper and lower case matter.
 
 What an imported agent did before its import is found, too. Events from before a fork began are
-found once, as its parent's: the fork shares them. Encrypted agents are found by ids and keys
+found once, as its parent's: the fork shares them. A fork that has copied them, so that its
+parent can be deleted (delete --detach), has them found as its own, marked with "before the
+fork"; as long as the parent is there, both are. Encrypted agents are found by ids and keys
 only: their words are not searched.`, projections.MaxSaid>>10, index.MinPrefix),
 		Example: `  reprise find refund order 7
   reprise find '"order 7" refund' --kind support --since 7d
@@ -58,6 +60,9 @@ func (a *app) runFind(ctx context.Context, tenant string, q messages.Query) erro
 		what := string(f.What)
 		if f.ID != "" {
 			what += " " + projections.Printable(f.ID, 200)
+		}
+		if f.BeforeFork {
+			what += ", before the fork"
 		}
 		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s", f.Agent, f.N, a.age(f.At), projections.Printable(string(f.Turn), 64), what, projections.Printable(f.Snippet, 0))
 	})

@@ -178,3 +178,44 @@ func TestDetach(t *testing.T) { // A81
 	w.run("ask", "assistant/c", "What is 6 times 7?").exits(3, "has no recorded result")
 	w.run("delete", "assistant/c", "--yes").exits(0)
 }
+
+// What a fork has of a parent that was deleted is found and listed as long as the fork is there, by an index
+// that is built again, too; what the parent's models used is not. A fork of the fork gets it in its turn.
+func TestDetachIsFound(t *testing.T) { // A81, A87
+	w := newWorld(t)
+	w.file("reprise.yaml", exportable)
+	node := w.node("dev", "--listen", "127.0.0.1:0")
+	w.run("ask", "assistant/a", "please use the dump tool").exits(0)
+	w.run("fork", "assistant/a", "assistant/b").exits(0)
+	w.run("ask", "assistant/b", "What is 2 times 2?").exits(0)
+	w.run("fork", "assistant/b", "assistant/c").exits(0)
+	check := func(fork string) {
+		t.Helper()
+		for _, row := range w.listed(fork, 1) {
+			if row["before_fork"] != true {
+				t.Errorf("got %v, want it marked as from before the fork", row)
+			}
+		}
+		w.run("effects").exits(0, "completed, before the fork")
+		w.run("find", "please", "dump").exits(0, "input, before the fork")
+		w.run("doctor", "--deep", fork).exits(0)
+	}
+	w.listed("assistant/b", 0)
+	w.run("delete", "assistant/a", "--detach", "--yes").exits(0)
+	w.listed("assistant/a", 0)
+	w.listed("assistant/c", 0)
+	check("assistant/b")
+	used := w.run("usage", "-o", "json").exits(0).out
+	node.kill()
+	w.dropIndex()
+	w.node("dev", "--listen", "127.0.0.1:0")
+	check("assistant/b")
+	if got := w.run("usage", "-o", "json").exits(0).out; got != used {
+		t.Errorf("usage: got %s of an index built again, want %s", got, used)
+	}
+	w.run("delete", "assistant/b", "--detach", "--yes").exits(0)
+	w.listed("assistant/b", 0)
+	check("assistant/c")
+	w.run("delete", "assistant/c", "--yes").exits(0)
+	w.listed("assistant/c", 0)
+}

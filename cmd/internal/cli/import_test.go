@@ -95,32 +95,42 @@ func TestImportIsFound(t *testing.T) { // A83, A87
 	w.run("ask", "assistant/a", "please use the dump tool").exits(0)
 	w.run("export", "assistant/a", "--to", "a.jsonl").exits(0)
 	w.run("import", "a.jsonl", "--as", "assistant/b").exits(0)
-	check := func(want int) {
-		t.Helper()
-		for _, args := range [][]string{{"find", "please", "dump"}, {"effects"}} {
-			seen := 0
-			for _, row := range w.run(append(args, "-o", "json")...).exits(0).objects() {
-				if strings.HasSuffix(row["agent"].(string), "assistant/b") {
-					seen++
-				}
-			}
-			if seen != want {
-				t.Errorf("%s: got %d rows of assistant/b, want %d", args[0], seen, want)
-			}
-		}
-	}
-	check(1)
+	w.listed("assistant/b", 1)
 	w.run("doctor", "--deep", "assistant/b").exits(0)
 	node.kill()
-	for _, file := range []string{"index.db", "index.db-wal", "index.db-shm"} {
-		if err := os.Remove(filepath.Join(w.dir, ".reprise", "index", file)); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
+	w.dropIndex()
+	w.node("dev", "--listen", "127.0.0.1:0")
+	w.listed("assistant/b", 1)
+	w.run("delete", "assistant/b", "--yes").exits(0)
+	w.listed("assistant/b", 0)
+}
+
+// listed checks how often the lists of all agents have the turn in which an agent was asked for a dump. It
+// returns the lines.
+func (w *world) listed(agent string, want int) (lines []map[string]any) {
+	w.t.Helper()
+	for _, args := range [][]string{{"find", "please", "dump"}, {"effects"}} {
+		seen := 0
+		for _, row := range w.run(append(args, "-o", "json")...).exits(0).objects() {
+			if strings.HasSuffix(row["agent"].(string), agent) {
+				seen, lines = seen+1, append(lines, row)
+			}
+		}
+		if seen != want {
+			w.t.Errorf("%s: got %d rows of %s, want %d", args[0], seen, agent, want)
 		}
 	}
-	w.node("dev", "--listen", "127.0.0.1:0")
-	check(1)
-	w.run("delete", "assistant/b", "--yes").exits(0)
-	check(0)
+	return lines
+}
+
+// dropIndex removes the file of the node's index.
+func (w *world) dropIndex() {
+	w.t.Helper()
+	for _, file := range []string{"index.db", "index.db-wal", "index.db-shm"} {
+		if err := os.Remove(filepath.Join(w.dir, ".reprise", "index", file)); err != nil && !os.IsNotExist(err) {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // other returns another folder, for nodes of another installation.

@@ -94,7 +94,7 @@ func (v *agentsIndex) replayed(ctx context.Context, log eventlog.Reader, a messa
 			effects, usage = new(projections.Effects), new(projections.Usage)
 		}
 		again := new(projections.Effects) // what was used is counted from the agent's own frames alone
-		for frame, err := range v.before(ctx, a, rec.Frame) {
+		for frame, err := range v.before(ctx, a, rec.Seq, rec.Frame) {
 			if err != nil {
 				return nil, projections.Used{}, err
 			}

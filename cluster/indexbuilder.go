@@ -214,17 +214,25 @@ func (v *agentsIndex) messageOf(m eventlog.Stored) index.Message {
 	return index.Message{
 		Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame),
 		Before: func(frame *messages.Frame) iter.Seq2[*messages.Frame, error] {
-			return v.before(v.ctx, m.Agent, frame)
+			return v.before(v.ctx, m.Agent, m.Seq, frame)
 		},
 	}
 }
 
 // before yields the frames of an agent before the one at a sequence, if that one names a blob with the
-// first of them: those in the blob, and then the agent's own.
-func (v *agentsIndex) before(ctx context.Context, a messages.AgentID, frame *messages.Frame) iter.Seq2[*messages.Frame, error] {
+// first of them: those in the blob, and then the agent's own. For an agent that has been deleted since
+// it may yield only some of them.
+func (v *agentsIndex) before(ctx context.Context, a messages.AgentID, seq uint64, frame *messages.Frame) iter.Seq2[*messages.Frame, error] {
 	return func(yield func(*messages.Frame, error) bool) {
 		for rec, err := range v.since(ctx, a, frame) {
-			if err == nil && rec.Frame.First >= frame.First || !yield(rec.Frame, unreadable(err)) {
+			if err != nil {
+				if deleted, _ := eventlog.Removed(ctx, v.log, a, seq, frame.First); deleted { // the tombstone drops the rest
+					return
+				}
+			} else if rec.Frame.First >= frame.First {
+				return
+			}
+			if !yield(rec.Frame, unreadable(err)) {
 				return
 			}
 		}

@@ -453,7 +453,8 @@ func TestForkOfALaterLife(t *testing.T) {
 	}
 }
 
-// A fork of a fork is refused, and nothing recorded, where its log could not be read.
+// A fork of a fork is refused, and nothing recorded, where its log could not be read. One that was
+// detached can be forked: it begins with a copy of its own.
 func TestForkOfTooManyForks(t *testing.T) {
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
@@ -473,8 +474,15 @@ func TestForkOfTooManyForks(t *testing.T) {
 	node = s.Start(cfg)
 	node.Must(parent, say("u2", "two"))
 	s.Until(parent, "turn.completed")
-	if got, want := wholeLog(t, s.Store(), parent), "one, heard one, two, heard two"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	node.Must(parent, messages.Detach{ID: "d"})
+	node.Must(parent, messages.Fork{ID: "f", Fork: zoe.Full()})
+	if settled := actorstest.Of[messages.ForkSettled](s.Until(parent, "fork.settled")); settled[0].Refused != "" {
+		t.Errorf("the fork was refused: %+v", settled[0])
+	}
+	for _, id := range []messages.AgentID{parent, zoe} {
+		if got, want := wholeLog(t, s.Store(), id), "one, heard one, two, heard two"; got != want {
+			t.Errorf("%s: got %s, want %s", id, got, want)
+		}
 	}
 }
 

@@ -173,13 +173,13 @@ func compactOf(s *stream, _ *messages.Frame, ev messages.Event) messages.Command
 	return nil
 }
 
-// keep returns how many items a compact must keep that cuts the history there. 0: as many as the
-// definition has it keep, or no number does.
+// keep returns how many items a compact must keep that cuts the history there: as many as the definition
+// or the default has it keep, if they do. 0: no number does.
 func (s *stream) keep(upto messages.EventNumber) int {
 	def := s.current.Turn
 	cuts := func(keep int) bool { return s.state.History.Cut(keep, def.ShowAtMost).Upto == upto }
-	if cuts(cmp.Or(max(def.Compact.Keep, 0), turn.DefaultKeep)) {
-		return 0
+	if keep := cmp.Or(max(def.Compact.Keep, 0), turn.DefaultKeep); cuts(keep) {
+		return keep
 	}
 	for keep := s.state.History.Len(); keep > 0; keep-- {
 		if cuts(keep) {

@@ -204,6 +204,21 @@ func WithoutBlobs(ev Event) Event {
 	return ev
 }
 
+// Whole returns a copy of the frame whose events have what fill returns in place of their blobs, and
+// no references. It stops at the first error.
+func (f *Frame) Whole(fill BlobFill) (*Frame, error) {
+	whole := *f
+	whole.Events = make([]Event, len(f.Events))
+	for i, ev := range f.Events {
+		ev, err := Whole(ev, fill)
+		if err != nil {
+			return nil, err
+		}
+		whole.Events[i] = WithoutBlobs(ev)
+	}
+	return &whole, nil
+}
+
 // HasBlob reports whether a payload of the item is stored as a blob.
 func (it *Item) HasBlob() bool {
 	return it.Blob != nil || it.RawBlob != nil || it.Content.HasBlob()

@@ -56,6 +56,27 @@ func TestWhole(t *testing.T) { // A36
 	}
 }
 
+// A whole frame has the payloads of all of its events and no references; the given frame is unchanged.
+func TestWholeFrame(t *testing.T) { // A36
+	f := blobFrame()
+	whole, err := f.Whole(func(b Blob, _ BlobForm) (string, error) { return `"` + string(b.SHA256[:8]) + `"`, nil })
+	if err != nil || whole.First != f.First || whole.Cause != f.Cause || !reflect.DeepEqual(f, blobFrame()) {
+		t.Errorf("got %+v of %+v, %v", whole, f, err)
+	}
+	for i, ev := range whole.Events {
+		text, _ := json.Marshal(ev)
+		for _, b := range BlobsOf(f.Events[i]) {
+			if !strings.Contains(string(text), string(b.SHA256[:8])) || len(BlobsOf(ev)) > 0 {
+				t.Errorf("got %s, want the payload of %v and no reference", text, b)
+			}
+		}
+	}
+	bad := errors.New("lost")
+	if _, err := f.Whole(func(Blob, BlobForm) (string, error) { return "", bad }); !errors.Is(err, bad) {
+		t.Errorf("got error %v, want %v", err, bad)
+	}
+}
+
 // Whole returns the error of a blob that cannot be loaded.
 func TestWholeFails(t *testing.T) {
 	lost := errors.New("lost")

@@ -52,16 +52,10 @@ func Stored(ctx context.Context, from eventlog.Blobs, agent messages.AgentID, fr
 func whole(frames []*messages.Frame, fill messages.BlobFill) ([]*messages.Frame, error) {
 	list := make([]*messages.Frame, len(frames))
 	for i, f := range frames {
-		whole := *f
-		whole.Events = make([]messages.Event, len(f.Events))
-		for j, ev := range f.Events {
-			ev, err := messages.Whole(ev, fill)
-			if err != nil {
-				return nil, err
-			}
-			whole.Events[j] = messages.WithoutBlobs(ev)
+		var err error
+		if list[i], err = f.Whole(fill); err != nil {
+			return nil, err
 		}
-		list[i] = &whole
 	}
 	return list, nil
 }

@@ -46,32 +46,29 @@ func (g *gathered) Blob(b messages.Blob, fill func(io.Writer) error) error {
 
 // Frame takes a frame. What is not in the export of its payloads is named in their place, or refused.
 func (g *gathered) Frame(f *messages.Frame) error {
-	whole := *f
-	whole.Events = make([]messages.Event, len(f.Events))
-	for i, ev := range f.Events {
-		ev, err := messages.Whole(ev, func(b messages.Blob, form messages.BlobForm) (string, error) {
-			data, is := g.blobs[b.SHA256]
-			if is {
-				return string(data), nil
-			}
-			if g.complete {
-				return "", messages.Refuse(messages.NotFound, "payload %s is not stored: it was lost, or the agent was imported without it", b.SHA256)
-			}
-			name := fmt.Sprintf("[%d bytes, kept as blob %s]", b.Size, b.SHA256)
-			if form == messages.BlobJSON {
-				quoted, err := json.Marshal(name)
-				return string(quoted), err
-			}
-			return name, nil
-		})
-		if err != nil {
-			return err
-		}
-		whole.Events[i] = messages.WithoutBlobs(ev)
+	whole, err := f.Whole(g.payload)
+	if err != nil {
+		return err
 	}
-	g.frames = append(g.frames, &whole)
+	g.frames = append(g.frames, whole)
 	g.end.Add(f)
 	return nil
+}
+
+// payload returns what a blob holds.
+func (g *gathered) payload(b messages.Blob, form messages.BlobForm) (string, error) {
+	if data, is := g.blobs[b.SHA256]; is {
+		return string(data), nil
+	}
+	if g.complete {
+		return "", messages.Refuse(messages.NotFound, "payload %s is not stored: it was lost, or the agent was imported without it", b.SHA256)
+	}
+	name := fmt.Sprintf("[%d bytes, kept as blob %s]", b.Size, b.SHA256)
+	if form == messages.BlobJSON {
+		quoted, err := json.Marshal(name)
+		return string(quoted), err
+	}
+	return name, nil
 }
 
 // definition returns the newest definition that an event names, as far as the forms show it. The zero

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -49,8 +50,8 @@ func (k *kind) with(ctx context.Context, set messages.ForkChanges) (*definition,
 	if set.IsZero() || base.turn.Unknown() {
 		return base, nil
 	}
-	if err := base.refuseTools(set.Tools); err != nil {
-		return nil, err
+	if err := base.lacks(set.Tools); err != nil {
+		return nil, messages.Refuse(messages.BadInput, "the fork cannot be made with these changes: %v", err)
 	}
 	return k.change(ctx, base.Definition, set)
 }
@@ -74,7 +75,10 @@ func prepareChanged(ctx context.Context, cfg Config, d Definition, set messages.
 // With returns the definition with the changes of a fork. What names a model or a tool that it has no
 // more is left out. Changes that name a tool which it does not have are refused.
 func (d Definition) With(set messages.ForkChanges) (Definition, error) {
-	return d.with(set), d.refuseTools(set.Tools)
+	if err := d.lacks(set.Tools); err != nil {
+		return Definition{}, messages.Refuse(messages.BadInput, "the tools cannot be chosen: %v", err)
+	}
+	return d.with(set), nil
 }
 
 // with returns the definition with the changes of a fork, as With does; a chosen tool that its source
@@ -98,15 +102,15 @@ func (d Definition) with(set messages.ForkChanges) Definition {
 	return d
 }
 
-// refuseTools refuses changes that name a tool which the definition does not have.
-func (d Definition) refuseTools(wanted []string) error {
+// lacks returns an error if the definition does not have one of the wanted tools.
+func (d Definition) lacks(wanted []string) error {
 	var names []string
 	for _, t := range d.Tools {
 		names = append(names, t.Spec().Name)
 	}
 	for _, name := range wanted {
 		if !slices.Contains(names, name) {
-			return messages.Refuse(messages.BadInput, "the fork cannot be made with these changes: kind %s has no tool %q: it has %s", d.Kind, name, strings.Join(names, ", "))
+			return fmt.Errorf("kind %s has no tool %q: it has %s", d.Kind, name, strings.Join(names, ", "))
 		}
 	}
 	return nil

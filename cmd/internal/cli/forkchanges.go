@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,32 +19,48 @@ func setFlag(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, setUsage)
 }
 
-// forkChanges reads the values of --set.
+// forkChanges reads the values of --set, which name each setting once.
 func forkChanges(set []string) (c messages.ForkChanges, err error) {
+	given := make(map[string]string)
 	for _, s := range set {
 		name, value, _ := strings.Cut(s, "=")
 		if value == "" {
 			return c, usage("--set %q: write NAME=VALUE, such as model=openai/gpt-5.5", s)
 		}
-		switch name {
-		case "model":
-			c.Model = value
-		case "tools":
-			c.Tools = strings.Split(value, ",")
-		case "instructions":
-			if file, ok := strings.CutPrefix(value, "@"); ok {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					return c, usage("--set instructions: %v", err)
-				}
-				value = string(text)
-			}
-			c.Instructions = &value
-		default:
-			return c, usage("--set %q: a fork can have another model, instructions or tools", s)
+		if earlier, twice := given[name]; twice {
+			return c, usage("--set %q and --set %q both set %s: give one of them", earlier, s, name)
+		}
+		given[name] = s
+		if err := setChange(&c, name, value); err != nil {
+			return c, err
 		}
 	}
 	return c, nil
+}
+
+// setChange sets what one value of --set names.
+func setChange(c *messages.ForkChanges, name, value string) error {
+	switch name {
+	case "model":
+		c.Model = value
+	case "tools":
+		c.Tools = strings.Split(value, ",")
+		if slices.Contains(c.Tools, "") {
+			return usage("--set %q: one of the tools has no name; write tools=NAME,NAME", "tools="+value)
+		}
+	case "instructions":
+		if file, ok := strings.CutPrefix(value, "@"); ok {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return usage("--set instructions: %v", err)
+			}
+			value = string(text)
+		}
+		c.Instructions = &value
+	default:
+		return usage("--set %q: what can be set is model, instructions and tools", name+"="+value)
+	}
+	return nil
 }
 
 // changesText returns what a fork has in place of its kind's definition.

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ func (a *agent) beginTool(e turn.Effect) func() {
 		return a.beginDry(e, call)
 	}
 	limit := def.timeout(call.Tool)
-	late := erred(call, messages.ToolFailureTimeout, "the tool did not finish within %v and may still run", limit)
+	late := overdue(call, limit)
 	var h *hooking
 	most := limit + grace
 	if def.afterTool() || def.around() {
@@ -31,7 +32,7 @@ func (a *agent) beginTool(e turn.Effect) func() {
 		h = &asked
 		most += time.Duration(len(h.hooks)) * sideLimit
 	}
-	lost := func() any { return erred(call, messages.ToolFailurePanic, "the tool ended its goroutine") }
+	lost := func() any { return vanished(call) }
 	span := a.state.Turn.CallSpan(a.id, &call.ToolCall)
 	return a.runWithin(most, e, late, lost, func(ctx context.Context) any { return a.useTool(span.Context(ctx), e, call, def, h) })
 }
@@ -65,10 +66,22 @@ func claim(ctx context.Context, result any) any {
 
 // timeout returns how long a call of the tool may take.
 func (def *definition) timeout(name string) time.Duration {
-	if t := def.tools[name]; t != nil && t.Spec().Timeout != 0 {
-		return t.Spec().Timeout
+	if t := def.tools[name]; t != nil {
+		return timeout(t)
 	}
 	return tool.DefaultTimeout
+}
+
+func timeout(t tool.Tool) time.Duration { return cmp.Or(t.Spec().Timeout, tool.DefaultTimeout) }
+
+// overdue returns the failure of a call that has not returned some time after its limit.
+func overdue(c projections.CallState, limit time.Duration) turn.ToolReturned {
+	return erred(c, messages.ToolFailureTimeout, "the tool did not finish within %v and may still run", limit)
+}
+
+// vanished returns the failure of a call whose goroutine ended without a result.
+func vanished(c projections.CallState) turn.ToolReturned {
+	return erred(c, messages.ToolFailurePanic, "the tool ended its goroutine")
 }
 
 // erred returns a tool's failure, with the text that the model reads.
@@ -108,9 +121,13 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallSt
 		return call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
 	})
 	if err != nil {
-		return a.toolError(ctx, c, err, limit)
+		return toolError(ctx, c, err, limit)
 	}
-	most := a.rt.blobs.most
+	return toolOutput(c, output, a.rt.blobs.most)
+}
+
+// toolOutput returns the result of a call that returned output, of at most most bytes.
+func toolOutput(c projections.CallState, output string, most int) turn.ToolReturned {
 	if len(output) > most {
 		return erred(c, messages.ToolFailureTooLarge, "the result has %d bytes: the limit is %d; the call did run", len(output), most)
 	}
@@ -118,7 +135,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallSt
 }
 
 // toolError returns the failure of a call that returned err.
-func (a *agent) toolError(ctx context.Context, c projections.CallState, err error, limit time.Duration) turn.ToolReturned {
+func toolError(ctx context.Context, c projections.CallState, err error, limit time.Duration) turn.ToolReturned {
 	var misfit *tool.ArgumentError
 	var full *providers.Error
 	var unknown *tool.UnknownError

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,8 @@ import (
 
 // DefaultMaxPayload is the largest payload that is stored if Config.MaxPayload is zero, in bytes.
 const DefaultMaxPayload = 64 << 20
+
+func (c Config) maxPayload() int { return cmp.Or(c.MaxPayload, DefaultMaxPayload) }
 
 // minOffload is the smallest payload that is worth a blob, and refSize more than a reference
 // takes in a frame.

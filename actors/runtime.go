@@ -155,7 +155,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	if r.may == nil {
 		r.may = func() bool { return true }
 	}
-	r.blobs = blobs{rt: r, most: cmp.Or(cfg.MaxPayload, DefaultMaxPayload)}
+	r.blobs = blobs{rt: r, most: cfg.maxPayload()}
 	r.maxText = cmp.Or(cfg.MaxFrame, eventlog.MaxFrame) - frameRest
 	r.maxResult = r.maxText / 3
 	if err := checkAgentTools(cfg); err != nil {

@@ -1,10 +1,7 @@
 package rerun
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/projections"
@@ -23,7 +20,7 @@ type Changed struct {
 }
 
 // again makes the recorded calls again, in their order and one by one, as far as their tools may run.
-func (r *Result) again(ctx context.Context, d actors.Definition, rec *record) {
+func (r *Result) again(ctx context.Context, cfg actors.Config, d actors.Definition, rec *record) {
 	tools := make(map[string]tool.Tool)
 	for _, t := range d.Tools {
 		tools[t.Spec().Name] = t
@@ -40,7 +37,7 @@ func (r *Result) again(ctx context.Context, d actors.Definition, rec *record) {
 			continue
 		}
 		rec.run(c.Tool)
-		if changed := r.callAgain(ctx, t, rec, c); changed != nil {
+		if changed := r.callAgain(ctx, cfg, t, rec, c); changed != nil {
 			r.Tools, r.Result = append(r.Tools, *changed), Differs
 			r.Calls.Changed++
 		} else {
@@ -51,32 +48,12 @@ func (r *Result) again(ctx context.Context, d actors.Definition, rec *record) {
 }
 
 // callAgain makes a call again; nil if its result is the recorded one.
-func (r *Result) callAgain(ctx context.Context, t tool.Tool, rec *record, c *projections.RecordedCall) (changed *Changed) {
-	limit := cmp.Or(t.Spec().Timeout, tool.DefaultTimeout)
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	output, err := protected(func() (string, error) {
-		return t.Call(rec.unused(ctx, tool.Call{Agent: r.Agent, Turn: c.Turn, ID: c.ID, Attempt: 1}), json.RawMessage(c.Arguments))
-	})
-	if err != nil {
-		output = err.Error()
-	}
-	if err != nil && ctx.Err() == context.DeadlineExceeded {
-		output = fmt.Sprintf("the tool did not finish within %v", limit) // as a node records it
-	}
-	failed := c.Outcome == projections.CallFailed
-	if output == c.Output && failed == (err != nil) {
+func (r *Result) callAgain(ctx context.Context, cfg actors.Config, t tool.Tool, rec *record, c *projections.RecordedCall) (changed *Changed) {
+	call := rec.unused(tool.Call{Agent: r.Agent, Turn: c.Turn, ID: c.ID, Attempt: 1})
+	now := actors.CallTool(ctx, cfg, t, call, c.Arguments)
+	failed, fails := c.Outcome == projections.CallFailed, now.Failed != ""
+	if now.Output == c.Output && failed == fails {
 		return nil
 	}
-	return &Changed{c.Tool, c.Arguments, c.Output, output, failed, err != nil}
-}
-
-// protected calls a function of a user, and returns a panic as an error.
-func protected[R any](call func() (R, error)) (r R, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("it panicked: %v", p)
-		}
-	}()
-	return call()
+	return &Changed{c.Tool, c.Arguments, c.Output, now.Output, failed, fails}
 }

@@ -71,7 +71,7 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 	}
 	record := newRecord(rec.Frames, o.Tools)
 	if !o.Model {
-		r.again(ctx, def, record)
+		r.again(ctx, cfg, def, record)
 		return nil
 	}
 	recorded := runOf(rec.Agent, RunRecorded, rec.Frames)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
@@ -440,15 +439,4 @@ func TestPausedAtLimit(t *testing.T) {
 	if !r.Turns[1].Same {
 		t.Errorf("got %+v", r.Turns[1])
 	}
-}
-
-// A call that did not finish in time, on record and now, has the same result.
-func TestToolsThatTakeTooLong(t *testing.T) {
-	cfg := new(bench).config(scripted.New(ask("c1", "wait", `{"order":1}`), scripted.Say("Late.")))
-	cfg.Definitions[0].Tools = []tool.Tool{tool.New("wait", "Waits", tool.ReadOnly, func(ctx context.Context, _ refund) (string, error) {
-		<-ctx.Done()
-		return "", ctx.Err()
-	}).Timeout(time.Millisecond)}
-	rec := live(t, cfg, nil, "Hi")
-	again(t, cfg, rec, rerun.Options{Tools: rerun.ReadOnly}, rerun.Same, "1 with the recorded result, 0 with another")
 }

@@ -33,7 +33,7 @@ func (t replayed) Call(ctx context.Context, arguments json.RawMessage) (string, 
 	name, call := t.Spec().Name, tool.CallOf(ctx)
 	if t.record.tools.may(t.Tool) {
 		t.record.run(name)
-		return t.Tool.Call(t.record.unused(ctx, call), arguments)
+		return t.Tool.Call(tool.WithCall(ctx, t.record.unused(call)), arguments)
 	}
 	if err := t.misfit(arguments); err != nil {
 		return "", err
@@ -65,12 +65,12 @@ func (t Tools) may(of tool.Tool) bool {
 	return t == AllTools || t == ReadOnly && of.Spec().OnUnknown == tool.ReadOnly
 }
 
-// unused returns the context of a call with an idempotency key that no call had before this run: under the
+// unused returns a call with an idempotency key that no call had before this run: under the
 // recorded one a service would return what it did then, or do it twice once it has forgotten the key.
 // Further attempts have the same key.
-func (r *record) unused(ctx context.Context, call tool.Call) context.Context {
+func (r *record) unused(call tool.Call) tool.Call {
 	call.Key = fmt.Sprintf("rerun/%s/%s/%s", r.id, call.Turn, call.ID)
-	return tool.WithCall(ctx, call)
+	return call
 }
 
 // replayedTools returns the definition with tools that have recorded results.

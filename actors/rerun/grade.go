@@ -9,10 +9,13 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
+// MaxScore is the largest score, and -MaxScore the least.
+const MaxScore = 1e9
+
 // Grader gives a run of an agent a score. It is called for the recorded run and then for the new one.
 type Grader func(ctx context.Context, run AgentRun) (Score, error)
 
-// Score is what a grader makes of a run: more is better.
+// Score is what a grader makes of a run: more is better. One outside of -[MaxScore] to MaxScore is refused.
 type Score struct {
 	Score  float64 `json:"score"`
 	Reason string  `json:"reason,omitempty"`
@@ -34,8 +37,8 @@ func grade(ctx context.Context, by Grader, recorded, replayed *AgentRun) *Grades
 		score **Score
 	}{{recorded, &g.Recorded}, {replayed, &g.Now}} {
 		s, err := protected(func() (Score, error) { return by(ctx, *side.run) })
-		if err == nil && (math.IsNaN(s.Score) || math.IsInf(s.Score, 0)) {
-			err = fmt.Errorf("the score is %v: return a number", s.Score)
+		if err == nil && !(math.Abs(s.Score) <= MaxScore) { // nor NaN
+			err = fmt.Errorf("the score is %v: it must be a number from %g to %g", s.Score, -MaxScore, MaxScore)
 		}
 		if err != nil {
 			g.Error = fmt.Sprintf("the %s run has no score: %v", side.run.Run, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -373,6 +374,11 @@ func TestGrade(t *testing.T) {
 		"it printed \"null\"": rerun.ToolGrader(printing("null")),
 		"it printed \"{}\"":   rerun.ToolGrader(printing("{}")),
 		"it printed \"1 2\"":  rerun.ToolGrader(printing("1 2")),
+		"the score is 1e+308: it must be a number from -1e+09 to 1e+09": rerun.ToolGrader(printing("1e308")),
+		"the score is -1.1e+09": rerun.ToolGrader(printing("-1.1e9")),
+		"the score is NaN": func(context.Context, rerun.AgentRun) (rerun.Score, error) {
+			return rerun.Score{Score: math.NaN()}, nil
+		},
 	} {
 		if r := again(t, now(), rec, rerun.Options{Model: true, Grade: by}, rerun.Differs, want); r.Grades.Now != nil {
 			t.Errorf("got %+v", r.Grades)
@@ -391,7 +397,7 @@ func TestScores(t *testing.T) {
 	b := new(bench)
 	rec := live(t, b.config(scripted.New(scripted.Say("Hello."))), nil, "Hi")
 	for output, want := range map[string]string{
-		" 0.5\n": "recorded 0.5; now 0.5", `{"score": -2, "reason": "rude", "model": "x"}`: "recorded -2 (rude); now -2 (rude)", "0": "recorded 0; now 0",
+		" 0.5\n": "recorded 0.5; now 0.5", `{"score": -2, "reason": "rude", "model": "x"}`: "recorded -2 (rude); now -2 (rude)", "0": "recorded 0; now 0", "1e9": "recorded 1e+09; now 1e+09",
 	} {
 		again(t, b.config(scripted.New(scripted.Say("Hello."))), rec, rerun.Options{Model: true, Grade: rerun.ToolGrader(printing(output))}, rerun.Same, want)
 	}

@@ -79,7 +79,7 @@ func (p *player) one(ctx context.Context, c messages.Command) (why string) {
 				answers = p.answers(t)
 			}
 			if t := s.Ended; idle && t != nil && t.Kind != "" {
-				why = fmt.Sprintf("turn %d: the model failed (%s): %s", p.turns, kindText(t), t.Message)
+				why = fmt.Sprintf("turn %d: %s: %s", p.turns, failureText(t), t.Message)
 			}
 		})
 		if idle {
@@ -98,12 +98,15 @@ func (p *player) one(ctx context.Context, c messages.Command) (why string) {
 	}
 }
 
-// kindText describes the kind of a model's failure.
-func kindText(t *projections.TurnState) string {
-	if t.Status != 0 {
-		return fmt.Sprintf("%s, status %d", t.Kind, t.Status)
+// failureText describes how a model failed.
+func failureText(t *projections.TurnState) string {
+	switch {
+	case t.Kind == providers.Network:
+		return "the model could not be reached"
+	case t.Status != 0:
+		return fmt.Sprintf("the model failed (%s, status %d)", t.Kind, t.Status)
 	}
-	return string(t.Kind)
+	return fmt.Sprintf("the model failed (%s)", t.Kind)
 }
 
 // answers returns what continues a paused turn: decisions about the calls that wait for approval. A turn

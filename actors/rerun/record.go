@@ -35,11 +35,8 @@ type callKey struct {
 	call messages.CallID
 }
 
-func newRecord(frames []*messages.Frame, tools Tools) *record {
-	r := &record{tools: tools, id: rand.Text(), decisions: make(map[string][]*projections.RecordedCall), given: make(map[callKey]*projections.RecordedCall), ran: make(map[string]int)}
-	for _, f := range frames {
-		projections.Fold(f, 0, &r.calls)
-	}
+func newRecord(calls projections.RecordedCalls, tools Tools) *record {
+	r := &record{tools: tools, id: rand.Text(), calls: calls, decisions: make(map[string][]*projections.RecordedCall), given: make(map[callKey]*projections.RecordedCall), ran: make(map[string]int)}
 	r.results = r.calls.Results()
 	for i := range r.calls.List {
 		if c := &r.calls.List[i]; c.Approval != "" {

@@ -8,7 +8,6 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/verify"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // Recorded is a stream that is run again.
@@ -61,7 +60,11 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 	if rec.Incomplete != "" {
 		return messages.Refuse(messages.BadInput, "%s", rec.Incomplete)
 	}
-	def, err := definition(cfg, rec, o.Set)
+	l := lived(rec.Frames)
+	if l.deleted {
+		return messages.Refuse(messages.NotFound, "it is deleted: there is nothing to run again")
+	}
+	def, err := definition(cfg, rec.Agent.Kind, l.forks.Set().Override(o.Set))
 	if err != nil {
 		return err
 	}
@@ -69,12 +72,12 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 	if err != nil {
 		return err
 	}
-	record := newRecord(rec.Frames, o.Tools)
+	record := newRecord(l.exchanges.RecordedCalls, o.Tools)
 	if !o.Model {
 		r.again(ctx, cfg, def, record)
 		return nil
 	}
-	recorded := runOf(rec.Agent, RunRecorded, rec.Frames)
+	recorded := l.run(rec.Agent, RunRecorded)
 	if len(recorded.Turns) == 0 {
 		return messages.Refuse(messages.NotFound, "no turn has begun with an input of it: there is nothing to run again")
 	}
@@ -82,7 +85,7 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 	if err != nil {
 		return err
 	}
-	replayed := runOf(rec.Agent, RunReplayed, frames)
+	replayed := lived(frames).run(rec.Agent, RunReplayed)
 	r.compare(recorded, replayed, record, why)
 	if why == "" && o.Grade != nil {
 		r.Grades = grade(ctx, o.Grade, recorded, replayed)
@@ -90,18 +93,14 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 	return nil
 }
 
-// definition returns the definition of an agent's kind with all changes.
-func definition(cfg actors.Config, rec Recorded, set messages.ForkChanges) (actors.Definition, error) {
-	var forks projections.Forks
-	for _, f := range rec.Frames {
-		projections.Fold(f, 0, &forks)
-	}
+// definition returns the definition of a kind with changes.
+func definition(cfg actors.Config, kind string, set messages.ForkChanges) (actors.Definition, error) {
 	var kinds []string
 	for _, d := range cfg.Definitions {
-		if d.Kind == rec.Agent.Kind {
-			return d.Gathered(cmp.Or(cfg.Logger, slog.Default())).With(forks.Set().Override(set))
+		if d.Kind == kind {
+			return d.Gathered(cmp.Or(cfg.Logger, slog.Default())).With(set)
 		}
 		kinds = append(kinds, d.Kind)
 	}
-	return actors.Definition{}, messages.Refuse(messages.UnknownKind, "no agent kind is named %q: those that are defined are %v", rec.Agent.Kind, kinds)
+	return actors.Definition{}, messages.Refuse(messages.UnknownKind, "no agent kind is named %q: those that are defined are %v", kind, kinds)
 }

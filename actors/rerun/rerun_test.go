@@ -126,18 +126,31 @@ func TestRecordedTools(t *testing.T) { // A82
 	}
 }
 
-// An agent whose model cannot be asked has failed, and the other turns are not tried.
+// An agent whose model cannot be asked has failed, and the other turns are not tried. The turn that has
+// failed is no difference; one before it may be.
 func TestModelFails(t *testing.T) {
 	b := new(bench)
 	rec := live(t, b.config(scripted.New(scripted.Say("Hello."), scripted.Say("Bye."))), nil, "Hi", "Thanks")
-	down := scripted.New(scripted.Say("Hello."), scripted.Fail(&providers.Error{Kind: providers.Network, Message: "connection refused"}))
-	r := again(t, b.config(down), rec, rerun.Options{Model: true, Grade: func(context.Context, rerun.AgentRun) (rerun.Score, error) {
+	down := scripted.Fail(&providers.Error{Kind: providers.Network, Message: "connection refused"})
+	grades := rerun.Options{Model: true, Grade: func(context.Context, rerun.AgentRun) (rerun.Score, error) {
 		t.Error("it was graded")
 		return rerun.Score{}, nil
-	}}, rerun.Failed, "support/ann: failed: turn 2: the model failed (network): connection refused")
-	if down.Calls() != 2 || !r.Turns[0].Same {
-		t.Errorf("the model was called %d times: %+v", down.Calls(), r.Turns)
+	}}
+	script := scripted.New(scripted.Say("Hello."), down)
+	r := again(t, b.config(script), rec, grades, rerun.Failed, "support/ann: failed: turn 2: the model could not be reached: connection refused")
+	if script.Calls() != 2 || !r.Turns[0].Same || r.Difference != nil || strings.Contains(r.Text(), "difference") || strings.Contains(r.Text(), "answer of") {
+		t.Errorf("the model was called %d times: %s", script.Calls(), r.Text())
 	}
+	r = again(t, b.config(scripted.New(down)), rec, grades, rerun.Failed, "turn 1: the model could not be reached")
+	if len(r.Turns) != 2 || r.Difference != nil || strings.Contains(r.Text(), "answer of") {
+		t.Errorf("got %s", r.Text())
+	}
+	r = again(t, b.config(scripted.New(scripted.Say("Hi there."), down)), rec, grades, rerun.Failed, "first difference, in turn 1", "now:      Hi there.")
+	if strings.Contains(r.Text(), "turn 2\n") {
+		t.Errorf("got %s", r.Text())
+	}
+	refused := scripted.Fail(&providers.Error{Kind: providers.BadRequest, Status: 400, Message: "no such model"})
+	again(t, b.config(scripted.New(refused)), rec, grades, rerun.Failed, "turn 1: the model failed (bad_request, status 400): no such model")
 }
 
 // An input that the definition of today refuses ends the run, whose turns so far are compared.
@@ -414,6 +427,16 @@ func TestUnreadable(t *testing.T) {
 	again(t, cfg, rerun.Recorded{Agent: ann}, model, rerun.Unreadable, "there is nothing to run again")
 	again(t, cfg, rerun.Recorded{Agent: actorstest.Agent("sales", "x"), Frames: rec.Frames}, model, rerun.Unreadable, `no agent kind is named "sales"`)
 	again(t, cfg, rec, rerun.Options{Model: true, Set: messages.ForkChanges{Model: "none/m"}}, rerun.Unreadable, "none/m")
+	again(t, cfg, rec, rerun.Options{Model: true, Set: messages.ForkChanges{Tools: []string{"fly"}}}, rerun.Unreadable,
+		`cannot be run again: the tools cannot be chosen: kind support has no tool "fly": it has look, pay`)
+	deleted := live(t, b.config(scripted.New(scripted.Say("Hello."))), func(s *actorstest.Stage, n *actorstest.Node) {
+		s.Until(ann, "turn.completed")
+		n.Must(ann, messages.Delete{ID: "d1"})
+		s.Until(ann, "agent.deleted")
+	}, "Hi")
+	for _, o := range []rerun.Options{model, {Tools: rerun.AllTools}} {
+		again(t, cfg, deleted, o, rerun.Unreadable, "cannot be run again: it is deleted")
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := rerun.Run(ctx, cfg, rec, model); !errors.Is(err, context.Canceled) {

@@ -44,7 +44,7 @@ func (r *Result) differences(b *strings.Builder) {
 	}
 	for i, t := range r.Turns {
 		was, is := ended(t.Recorded), ended(t.Now)
-		if d := r.Difference; t.Same || was == is || d.Turn == i+1 && d.Recorded == was && d.Now == is {
+		if d := r.Difference; t.Same || !r.compared(&t) || was == is || d.Turn == i+1 && d.Recorded == was && d.Now == is {
 			continue
 		}
 		fmt.Fprintf(b, "  answer of turn %d\n    recorded: %s\n    now:      %s\n", i+1, line(was), line(is))

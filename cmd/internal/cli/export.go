@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/eventlog/export/redact"
 	"github.com/reprise-dev/reprise/messages"
@@ -20,11 +19,11 @@ import (
 
 // exporting are the flags of export.
 type exporting struct {
-	to, as, kind, tenant string
-	redact               []string
-	at                   messages.EventNumber
-	all, noBlobs         bool
-	force, unmatched     bool
+	chosen
+	to, as                    string
+	redact                    []string
+	at                        messages.EventNumber
+	noBlobs, force, unmatched bool
 }
 
 func (a *app) export() *cobra.Command {
@@ -63,15 +62,13 @@ The file gets its name only when it is complete.`,
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return a.runExport(ctx, args, x)
+			return a.runExport(ctx, x)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&x.to, "to", "", "file to write, - for standard output")
 	f.StringVar(&x.as, "as", exportForms[0], "what to write: "+words(exportForms))
-	f.BoolVar(&x.all, "all", false, "all agents of the tenant")
-	f.StringVar(&x.kind, "kind", "", "all agents of this kind")
-	tenantFlag(cmd, &x.tenant)
+	x.chosen.flags(cmd)
 	f.Uint64Var((*uint64)(&x.at), "at", 0, "last event; the rest of its frame is included (default: the newest)")
 	f.BoolVar(&x.noBlobs, "no-blobs", false, "leave out large payloads, and name them by size and hash")
 	f.StringArrayVar(&x.redact, "redact", nil, "regular expression, or file of rules, for texts to replace; may be given several times")
@@ -80,19 +77,15 @@ The file gets its name only when it is complete.`,
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 
-// check refuses flags that make no sense together.
+// check reads the agents that args name and refuses flags that make no sense together.
 func (x *exporting) check(args []string) error {
-	chosen := 0
-	for _, is := range []bool{len(args) > 0, x.all, x.kind != ""} {
-		if is {
-			chosen++
-		}
+	if x.to == "" {
+		return usage("--to is missing: name the file, or - for standard output")
+	}
+	if err := x.chosen.check(args, "name agents, or all of a kind by --kind, or all of a tenant by --all: one of the three"); err != nil {
+		return err
 	}
 	switch {
-	case x.to == "":
-		return usage("--to is missing: name the file, or - for standard output")
-	case chosen != 1:
-		return usage("name agents, or all of a kind by --kind, or all of a tenant by --all: one of the three")
 	case !slices.Contains(exportForms, x.as):
 		return usage("--as %q: write one of %s", x.as, words(exportForms))
 	case x.at != 0 && len(args) != 1:
@@ -133,7 +126,7 @@ func (x *exporting) redactor() (*redact.Redactor, error) {
 	return r, nil
 }
 
-func (a *app) runExport(ctx context.Context, args []string, x exporting) error {
+func (a *app) runExport(ctx context.Context, x exporting) error {
 	redactor, err := x.redactor()
 	switch {
 	case err != nil:
@@ -151,9 +144,12 @@ func (a *app) runExport(ctx context.Context, args []string, x exporting) error {
 		return err
 	}
 	defer done()
-	agents, err := x.agents(ctx, c, a.started, args)
+	agents, err := x.list(ctx, c)
 	if err != nil {
 		return err
+	}
+	if len(agents) == 0 {
+		return fail("`"+a.started+" ls` lists the agents", "there are no such agents: nothing was written")
 	}
 	run := &exportRun{app: a, exporting: x, client: c, redactor: redactor, line: a.progress(), sum: exported{Redactions: map[string]int{}}}
 	write := func(w io.Writer) error { return run.write(ctx, w, agents) }
@@ -166,33 +162,6 @@ func (a *app) runExport(ctx context.Context, args []string, x exporting) error {
 		return err
 	}
 	return a.sayExported(run.sum, x)
-}
-
-// agents are those that the flags choose.
-func (x *exporting) agents(ctx context.Context, c *client.Client, started string, args []string) (agents []messages.AgentID, err error) {
-	for _, arg := range args {
-		id, err := messages.ParseAgentID(arg)
-		if err != nil {
-			return nil, usage("%v", err)
-		}
-		if slices.Contains(agents, id) {
-			return nil, usage("%s is named twice", id)
-		}
-		agents = append(agents, id)
-	}
-	if len(args) > 0 {
-		return agents, nil
-	}
-	for id, err := range agentsOf(ctx, c, x.tenant, x.kind) {
-		if err != nil {
-			return nil, err
-		}
-		agents = append(agents, id)
-	}
-	if len(agents) == 0 {
-		return nil, fail("`"+started+" ls` lists the agents", "there are no such agents: nothing was written")
-	}
-	return agents, nil
 }
 
 // toStandardOutput has write write there; with checked only once it has succeeded.

@@ -54,3 +54,13 @@ func TestInOrder(t *testing.T) {
 		t.Errorf("got %v, %v", shown, err)
 	}
 }
+
+func TestDoneOf(t *testing.T) {
+	for want, got := range map[string]string{
+		"3 of 20 agents done": doneOf(3, 20), "0 of 1 agent done": doneOf(0, 1), "1 agent done": doneOf(1, 0), "2 agents done": doneOf(2, 0),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -3,20 +3,17 @@ package cli
 import (
 	"cmp"
 	"context"
-	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/actors/verify"
-	"github.com/reprise-dev/reprise/cluster/client"
-	"github.com/reprise-dev/reprise/messages"
 )
 
 // verifying are the flags of verify.
 type verifying struct {
-	candidate, from, kind, tenant string
-	all                           bool
-	live                          liveFlags
+	chosen
+	candidate, from string
+	live            liveFlags
 }
 
 func (a *app) verifies() *cobra.Command {
@@ -62,46 +59,35 @@ differs.`,
 				return err
 			}
 			if v.live.on() {
-				return a.runLive(cmd.Context(), args, v)
+				return a.runLive(cmd.Context(), v)
 			}
-			return a.runVerify(cmd.Context(), args, v)
+			return a.runVerify(cmd.Context(), v)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&v.candidate, "candidate", "", "file with the definitions to decide with, such as ./reprise.yaml")
 	f.StringVar(&v.from, "from-file", "", "file that export has written, to verify in place of agents of a node")
-	f.BoolVar(&v.all, "all", false, "all agents of the tenant")
-	f.StringVar(&v.kind, "kind", "", "all agents of this kind")
-	tenantFlag(cmd, &v.tenant)
+	v.chosen.flags(cmd)
 	v.live.flags(f)
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 
-// check refuses flags that make no sense together. tenant reports that --tenant is given.
+// check reads the agents that args name and refuses flags that make no sense together. tenant reports
+// that --tenant is given.
 func (v *verifying) check(args []string, tenant bool) error {
-	chosen := 0
-	for _, is := range []bool{len(args) > 0, v.all, v.kind != "", v.from != ""} {
-		if is {
-			chosen++
-		}
+	if err := v.chosen.check(args, "name agents, or all of a kind by --kind, or all of a tenant by --all, or a file by --from-file: one of the four", v.from != ""); err != nil {
+		return err
 	}
 	switch {
-	case chosen != 1:
-		return usage("name agents, or all of a kind by --kind, or all of a tenant by --all, or a file by --from-file: one of the four")
 	case v.from != "" && tenant:
 		return usage("--tenant: leave it out: the agents are those of the file")
 	case v.from != "" && v.candidate == "":
 		return usage("--from-file: no node decides about a file; name the definitions with --candidate, such as ./reprise.yaml")
 	}
-	for _, arg := range args {
-		if _, err := messages.ParseAgentID(arg); err != nil {
-			return usage("%v", err)
-		}
-	}
 	return v.live.check(v.candidate)
 }
 
-func (a *app) runVerify(ctx context.Context, args []string, v verifying) error {
+func (a *app) runVerify(ctx context.Context, v verifying) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	run := &verifyRun{app: a, line: a.progress(), counts: make(map[verify.Outcome]int)}
@@ -114,35 +100,12 @@ func (a *app) runVerify(ctx context.Context, args []string, v verifying) error {
 		defer end()
 		run.with = with
 	}
-	err := run.agents(ctx, args, v)
+	err := eachChosen(ctx, a, &v.chosen, v.from, verifyAtOnce, run)
 	run.line.end()
 	if err != nil {
 		return err
 	}
 	return run.sum()
-}
-
-// agents verifies those that the flags choose.
-func (r *verifyRun) agents(ctx context.Context, args []string, v verifying) error {
-	if v.from != "" {
-		return inFile(ctx, verifyAtOnce, v.from, r.exported, r.show)
-	}
-	c, ctx, done, err := r.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return inOrder(ctx, verifyAtOnce, v.agents(ctx, c, args), func(ctx context.Context, agent messages.AgentID) (verify.Result, error) {
-		return r.one(ctx, c, agent)
-	}, r.show)
-}
-
-// agents yields the agents of a node that the flags choose.
-func (v *verifying) agents(ctx context.Context, c *client.Client, args []string) iter.Seq2[messages.AgentID, error] {
-	if len(args) > 0 {
-		return named(args)
-	}
-	return agentsOf(ctx, c, v.tenant, v.kind)
 }
 
 // sum prints how many agents have which result, and fails unless all are equal.

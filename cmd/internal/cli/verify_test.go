@@ -28,7 +28,9 @@ func TestVerify(t *testing.T) { // A82
 		if o := w.run("verify", "support/a", "-o", "json").exits(0).objects(); len(o) != 1 || o[0]["result"] != "equal" || o[0]["agent"] != "support/a" {
 			t.Errorf("got %v", o)
 		}
-		w.run("verify", "support/none").exits(1, "does not exist")
+		w.run("verify", "support/none").exits(1, "support/none: cannot be read: agent support/none does not exist")
+		w.run("verify", "support/a", "support/none", "support/b").exits(1, "support/none: cannot be read: agent support/none does not exist", "support/b: equal",
+			"3 agents: 2 equal, 0 differ, 1 cannot be read")
 		w.run("verify", "--kind", "none").exits(1, "nothing was verified")
 	})
 	w.file("terse.yaml", strings.Replace(supporting, "friendly", "terse", 1))
@@ -42,6 +44,7 @@ func TestVerify(t *testing.T) { // A82
 		w.run("verify", "support/a", "--candidate", "bare.yaml").exits(1, "tool calculator: no longer there; tool clock: now added")
 		w.run("verify", "support/a", "--candidate", "queue.yaml").exits(0, "equal, 12 events", "max_queue: 1000, now 9")
 		w.run("verify", "--all", "--candidate", "other.yaml").exits(1, `support/b: cannot be read: no agent kind is named "support"`, "2 cannot be read")
+		w.run("verify", "support/none", "support/a", "--candidate", "reprise.yaml").exits(1, "support/none: cannot be read: agent support/none does not exist", "support/a: equal")
 		w.run("verify", "support/a", "--candidate", "gone.yaml").exits(1, "gone.yaml")
 		w.run("events", "support/a").exits(0) // which were not touched
 		w.run("verify", "support/a").exits(0, "12 events")
@@ -66,6 +69,7 @@ func TestVerifyUsage(t *testing.T) {
 	w.run("verify").exits(2, "name agents, or all of a kind")
 	w.run("verify", "support/a", "--all").exits(2, "one of the four")
 	w.run("verify", "support").exits(2, "support")
+	w.run("verify", "support/a", "support/b", "support/a").exits(2, "support/a is named twice")
 	w.run("verify", "--from-file", "all.jsonl.gz").exits(2, "name the definitions with --candidate")
 	w.run("verify", "--from-file", "all.jsonl.gz", "--candidate", "x.yaml", "--tenant", "acme").exits(2, "--tenant: leave it out")
 	w.run("verify", "support/a", "--candidate", "").exits(2)

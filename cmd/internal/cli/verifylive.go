@@ -95,6 +95,7 @@ type liveRun struct {
 	options rerun.Options
 	cfg     actors.Config
 	line    *progress
+	total   int // 0: it is not known
 	counts  map[rerun.Outcome]int
 	used    rerun.Usages
 	// failed counts agents for which the exit code is 1.
@@ -104,7 +105,7 @@ type liveRun struct {
 	recorded, now float64
 }
 
-func (a *app) runLive(ctx context.Context, args []string, v verifying) error {
+func (a *app) runLive(ctx context.Context, v verifying) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	options, err := v.live.options()
@@ -119,52 +120,45 @@ func (a *app) runLive(ctx context.Context, args []string, v verifying) error {
 	run := &liveRun{app: a, liveFlags: v.live, options: options, cfg: cfg, line: a.progress(), counts: make(map[rerun.Outcome]int)}
 	defer run.line.end()
 	run.line.show("verify: running")
-	err = run.agents(ctx, args, v)
+	err = eachChosen(ctx, a, &v.chosen, v.from, liveAtOnce, run)
 	run.line.end()
 	run.sum()
 	return cmp.Or(err, run.verdict())
 }
 
-// agents runs those that the flags choose.
-func (r *liveRun) agents(ctx context.Context, args []string, v verifying) error {
-	if v.from != "" {
-		return inFile(ctx, liveAtOnce, v.from, func(ctx context.Context, a *export.Agent) (rerun.Result, error) {
-			rec, err := rerun.Exported(a)
-			return r.run(ctx, rec, err)
-		}, r.show)
-	}
-	c, ctx, done, err := r.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return inOrder(ctx, liveAtOnce, v.agents(ctx, c, args), func(ctx context.Context, agent messages.AgentID) (rerun.Result, error) {
-		rec, err := recordedAgent(ctx, c, agent)
-		return r.run(ctx, rec, err)
-	}, r.show)
-}
+func (r *liveRun) begin(agents int) { r.total = agents }
 
-// run runs an agent again unless it could not be read.
-func (r *liveRun) run(ctx context.Context, rec rerun.Recorded, err error) (rerun.Result, error) {
+// stored runs an agent of a node again.
+func (r *liveRun) stored(ctx context.Context, c *client.Client, agent messages.AgentID) (rerun.Result, error) {
+	rec, err := recordedAgent(ctx, c, agent)
 	if err != nil {
 		return rerun.Result{}, err
 	}
 	return rerun.Run(ctx, r.cfg, rec, r.options)
 }
 
-// recordedAgent reads an agent of a node, with its payloads.
+// exported runs an agent of a file again.
+func (r *liveRun) exported(ctx context.Context, agent *export.Agent) (rerun.Result, error) {
+	rec, err := rerun.Exported(agent)
+	if err != nil {
+		return rerun.Result{}, err
+	}
+	return rerun.Run(ctx, r.cfg, rec, r.options)
+}
+
+// recordedAgent reads an agent of a node, with its payloads. What is not there, or damaged, is no error:
+// other agents can be run.
 func recordedAgent(ctx context.Context, c *client.Client, agent messages.AgentID) (rec rerun.Recorded, err error) {
 	rec.Agent = agent
-	from := &exportSource{c: c, agent: agent, each: func(messages.EventNumber) {}}
-	if _, err := from.newest(ctx); err != nil {
-		return rec, err
-	}
 	g := newGathered(export.Head{Agent: agent.Full()})
 	g.complete = true
-	_, err = export.Copy(ctx, from, &g, export.Options{Blobs: true})
+	from := &exportSource{c: c, agent: agent, each: func(messages.EventNumber) {}}
+	if _, err = from.newest(ctx); err == nil {
+		_, err = export.Copy(ctx, from, &g, export.Options{Blobs: true})
+	}
 	rec.Frames = g.frames
 	if why := new(messages.Error); errors.As(err, &why) && (why.Code == messages.NotFound || why.Code == messages.Damaged) {
-		rec.Incomplete, err = why.Message, nil // other agents can be run
+		rec.Incomplete, err = why.Message, nil
 	}
 	return rec, err
 }
@@ -187,7 +181,7 @@ func (r *liveRun) show(v rerun.Result) error {
 	}
 	r.line.end()
 	r.printf("%s", v.Text())
-	r.line.show("verify: %d agents done", summed(r.counts))
+	r.line.show("verify: %s", doneOf(summed(r.counts), r.total))
 	return nil
 }
 

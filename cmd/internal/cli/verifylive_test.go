@@ -98,11 +98,16 @@ func TestVerifyLive(t *testing.T) { // A82
 	w.part("tools", func(t *testing.T, w *world) {
 		w.run("verify", "--candidate", "reprise.yaml", "--live-tools", "support/a").exits(1, "support/a: calls made again: 0 with the recorded result, 1 with another",
 			"recorded: there", "now:      gone", "ran: look (1)")
+		w.run("verify", "--candidate", "reprise.yaml", "--live-tools", "--all").exits(1, "2 agents: 0 same, 2 differ, 0 failed, 0 cannot be run again")
 		w.run(live("--live-tools", "support/a")...).exits(0, "now:      It is gone", "ran: look (1)")
 	})
 	w.part("bad", func(t *testing.T, w *world) {
 		w.file("down.yaml", fmt.Sprintf(lookingFile, "http://127.0.0.1:1", url))
-		w.run("verify", "--candidate", "down.yaml", "--live-model", "--from-file", "all.jsonl.gz").exits(1, "support/a: failed: turn 1: the model failed (network)", "support/b: failed")
+		r := w.run("verify", "--candidate", "down.yaml", "--live-model", "--from-file", "all.jsonl.gz").exits(1, "support/a: failed: turn 1: the model could not be reached", "support/b: failed",
+			"2 agents: 0 same, 0 differ, 2 failed, 0 cannot be run again")
+		if strings.Contains(r.out, "difference") {
+			t.Errorf("a model that cannot be reached is a difference:\n%s", r.out)
+		}
 		w.run("export", "support/a", "--to", "redacted.jsonl.gz", "--redact", "carol").exits(0)
 		w.run(live("--from-file", "redacted.jsonl.gz")...).exits(1, "cannot be run again: texts were replaced when it was exported (redacted)")
 		w.run("import", "redacted.jsonl.gz", "--as", "support/imported").exits(0)
@@ -112,14 +117,16 @@ func TestVerifyLive(t *testing.T) { // A82
 		w.run("export", "support/large", "--to", "bare.jsonl.gz", "--no-blobs").exits(0)
 		w.run(live("--from-file", "bare.jsonl.gz")...).exits(1, "cannot be run again: payload", "export it without --no-blobs")
 		w.run("import", "bare.jsonl.gz", "--as", "support/bare").exits(0)
-		w.run(live("support/bare", "support/a", "support/none")...).exits(1, "support/bare: cannot be run again: payload", "support/a: same",
-			"2 agents: 1 same, 0 differ, 0 failed, 1 cannot be run again", "support/none does not exist")
+		w.run(live("support/bare", "support/none", "support/a")...).exits(1, "support/bare: cannot be run again: payload", "support/a: same",
+			"support/none: cannot be run again: agent support/none does not exist", "3 agents: 1 same, 0 differ, 0 failed, 2 cannot be run again")
 		w.run("fork", "support/a", "support/fork").exits(0)
 		w.run(live("support/fork")...).exits(0, "support/fork: same; turns: 1")
 		w.run(live("support/none")...).exits(1, "does not exist")
 		w.run(live("--kind", "none")...).exits(1, "nothing was run")
+		w.run("delete", "support/bare", "--yes").exits(0)
+		w.run(live("support/bare")...).exits(1, "support/bare: cannot be run again: it is deleted")
 		w.file("cut.jsonl", strings.Repeat("x", 10))
-		w.run(live("--from-file", "cut.jsonl")...).exits(1)
+		w.run(live("--from-file", "cut.jsonl")...).exits(1, "line 1: the file is cut off here")
 	})
 }
 
@@ -130,5 +137,7 @@ func TestVerifyLiveUsage(t *testing.T) {
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--grade", "x").exits(2, "give --live-model, too")
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--min-score", "1").exits(2, "name one with --grade")
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-tools=some").exits(2, "--live-tools=all")
-	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "colour=red").exits(2, "colour")
+	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "colour=red").exits(2, `--set "colour=red": what can be set is model, instructions and tools`)
+	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "model=a/b", "--set", "model=c/d").exits(2, `--set "model=a/b" and --set "model=c/d" both set model`)
+	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "tools=").exits(2, `--set "tools=": write NAME=VALUE`)
 }

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"iter"
-	"os"
+	"errors"
+	"fmt"
+
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/reprise-dev/reprise/actors/verify"
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -21,83 +23,14 @@ type verifyRun struct {
 	// with is what decides. Nil: the node does.
 	with   *candidate
 	line   *progress
+	total  int // 0: it is not known
 	counts map[verify.Outcome]int
 }
 
-// named yields the agents of arguments that were checked.
-func named(args []string) iter.Seq2[messages.AgentID, error] {
-	return func(yield func(messages.AgentID, error) bool) {
-		for _, arg := range args {
-			if id, err := messages.ParseAgentID(arg); !yield(id, err) {
-				return
-			}
-		}
-	}
-}
+func (r *verifyRun) begin(agents int) { r.total = agents }
 
-// agentsOf yields the agents of a tenant; an empty kind is all.
-func agentsOf(ctx context.Context, c *client.Client, tenant, kind string) iter.Seq2[messages.AgentID, error] {
-	return func(yield func(messages.AgentID, error) bool) {
-		for row, err := range c.Agents(ctx, tenant, client.Only(messages.Query{Kind: kind})) {
-			if !yield(row.Agent, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// inOrder does something with agents, atOnce of them at the same time, and shows the results in order.
-func inOrder[A, R any](ctx context.Context, atOnce int, agents iter.Seq2[A, error], one func(context.Context, A) (R, error), show func(R) error) error {
-	type result struct {
-		of  R
-		err error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	results := make(chan chan result, atOnce-1) // beside the one that is shown next
-	go func() {
-		defer close(results)
-		for agent, err := range agents {
-			next := make(chan result, 1)
-			select {
-			case results <- next:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil {
-				next <- result{err: err}
-				return
-			}
-			go func() {
-				of, err := one(ctx, agent)
-				next <- result{of, err}
-			}()
-		}
-	}()
-	for next := range results {
-		r := <-next
-		if r.err != nil {
-			return r.err
-		}
-		if err := show(r.of); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// inFile is inOrder for the agents of a file.
-func inFile[R any](ctx context.Context, atOnce int, name string, one func(context.Context, *export.Agent) (R, error), show func(R) error) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	return inOrder(ctx, atOnce, export.Agents(f), one, show)
-}
-
-// one verifies an agent of a node.
-func (r *verifyRun) one(ctx context.Context, c *client.Client, agent messages.AgentID) (v verify.Result, err error) {
+// stored verifies an agent of a node.
+func (r *verifyRun) stored(ctx context.Context, c *client.Client, agent messages.AgentID) (v verify.Result, err error) {
 	if r.with != nil {
 		return r.rehearsed(ctx, c, agent)
 	}
@@ -106,10 +39,19 @@ func (r *verifyRun) one(ctx context.Context, c *client.Client, agent messages.Ag
 			err = json.Unmarshal(line, &v)
 		}
 		if err != nil {
-			return v, err
+			return unreadable(agent, err)
 		}
 	}
 	return v, nil
+}
+
+// unreadable returns the result for an agent that does not exist, so that others are verified, and any other
+// error.
+func unreadable(agent messages.AgentID, err error) (v verify.Result, _ error) {
+	if why := new(messages.Error); errors.As(err, &why) && why.Code == messages.NotFound {
+		return verify.Result{Agent: agent, Result: verify.Unreadable, Why: why.Message}, nil
+	}
+	return v, err
 }
 
 // rehearsed verifies an agent of a node with the candidate.
@@ -152,7 +94,7 @@ func (r *verifyRun) show(v verify.Result) error {
 	}
 	r.line.end()
 	r.printf("%s", v.Text())
-	r.line.show("verify: %d agents done, %d equal", summed(r.counts), r.counts[verify.Equal])
+	r.line.show("verify: %s, %d equal", doneOf(summed(r.counts), r.total), r.counts[verify.Equal])
 	return nil
 }
 
@@ -162,4 +104,12 @@ func summed[K comparable](counts map[K]int) (n int) {
 		n += count
 	}
 	return n
+}
+
+// doneOf describes how many agents are done; a total of 0 is not known.
+func doneOf(done, total int) string {
+	if total == 0 {
+		return english.Plural(done, "agent", "") + " done"
+	}
+	return fmt.Sprintf("%d of %s done", done, english.Plural(total, "agent", ""))
 }

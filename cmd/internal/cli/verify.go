@@ -43,18 +43,20 @@ their results compared. Either runs here, in memory, 16 agents at a time: no age
 node changes. The models cost what they cost: try a few agents first.
 
 --grade runs a program for the recorded run and for the new one. It gets the run as JSON on
-standard input and prints a score: a number, or {"score":0.8,"reason":"..."}.
+standard input and prints a score from -1e9 to 1e9: a number, or {"score":0.8,"reason":"..."}.
+Spaces separate the program and its arguments, unless the whole is the path of a program;
+arguments that hold spaces need a script.
 
 With --live-model another answer is no failure. The exit code is 1 if an agent cannot be run
-to its end, has no score or one under --min-score; with --live-tools alone also if a result
-differs.`,
+to its end, such as when its model cannot be reached, has no score or one under --min-score;
+with --live-tools alone also if a result differs.`,
 		Example: `  reprise verify support/ticket-42
   reprise verify --kind support --candidate ./reprise.yaml
   reprise verify --from-file recorded.jsonl.gz --candidate ./reprise.yaml -o json
   reprise verify --kind support --candidate ./reprise.yaml --live-model --set model=openai/gpt-5.5 --grade ./grade.sh
   reprise verify support/ticket-42 --candidate ./reprise.yaml --live-tools`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v.live.bounded = cmd.Flags().Changed("min-score")
+			v.live.graded, v.live.bounded = cmd.Flags().Changed("grade"), cmd.Flags().Changed("min-score")
 			if err := cmp.Or(ofAll(cmd, args, []string{"tenant"}, nil), v.check(args, cmd.Flags().Changed("tenant"))); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -26,8 +27,8 @@ type liveFlags struct {
 	set      []string
 	grade    string
 	minScore float64
-	// bounded reports that minScore is given.
-	bounded bool
+	// graded and bounded report that grade and minScore are given.
+	graded, bounded bool
 }
 
 func (l *liveFlags) flags(f *pflag.FlagSet) {
@@ -47,10 +48,14 @@ func (l *liveFlags) check(candidate string) error {
 	switch {
 	case l.on() && candidate == "":
 		return usage("--live-model, --live-tools: the models and tools are those of a file; name it with --candidate, such as ./reprise.yaml")
-	case !l.model && (len(l.set) > 0 || l.grade != ""):
+	case !l.model && (len(l.set) > 0 || l.graded):
 		return usage("--set, --grade: they are for runs by a model; give --live-model, too")
-	case l.bounded && l.grade == "":
+	case l.graded && strings.TrimSpace(l.grade) == "":
+		return usage("--grade %q: it names no program; name one, or leave the flag out", l.grade)
+	case l.bounded && !l.graded:
 		return usage("--min-score: no program gives a score; name one with --grade")
+	case l.bounded && !(math.Abs(l.minScore) <= rerun.MaxScore): // nor NaN
+		return usage("--min-score %v: scores are numbers from %g to %g", l.minScore, -rerun.MaxScore, rerun.MaxScore)
 	case l.tools != "" && l.tools != string(rerun.ReadOnly) && l.tools != string(rerun.AllTools):
 		return usage("--live-tools=%s: write --live-tools for those that only read, or --live-tools=all", l.tools)
 	}
@@ -60,10 +65,13 @@ func (l *liveFlags) check(candidate string) error {
 // options returns what the flags choose.
 func (l *liveFlags) options() (o rerun.Options, err error) {
 	o.Model, o.Tools = l.model, rerun.Tools(l.tools)
-	if o.Set, err = forkChanges(l.set); err != nil || l.grade == "" {
+	if o.Set, err = forkChanges(l.set); err != nil || !l.graded {
 		return o, err
 	}
-	c := toolbox.CommandConfig{Name: "grade", Command: strings.Fields(l.grade), Env: inherited(), OnUnknown: tool.ReadOnly}
+	c := toolbox.CommandConfig{Name: "grade", Command: []string{l.grade}, Env: inherited(), OnUnknown: tool.ReadOnly}
+	if _, whole := c.Program(); whole != nil { // not a path that has spaces
+		c.Command = strings.Fields(l.grade)
+	}
 	if _, err := c.Program(); err != nil {
 		return o, usage("--grade: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,6 +95,16 @@ func TestVerifyLive(t *testing.T) { // A82
 		w.run(live("support/a", "--grade", "sh -c false")...).exits(1, "no score: the recorded run has no score: exit code 1")
 		w.run(live("support/a", "--grade", "echo good")...).exits(1, `it printed "good"`)
 		w.run(live("support/a", "--grade", "./none.sh")...).exits(2, "--grade", "none.sh")
+		silent, err := exec.LookPath("true")
+		if err == nil {
+			err = os.Symlink(silent, filepath.Join(w.dir, "my true"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.run(live("support/a", "--grade", "./my true")...).exits(1, `it printed ""`)
+		w.run(live("--all", "--grade", "echo 1e308")...).exits(1, "no score: the recorded run has no score: the score is 1e+308: it must be a number from -1e+09 to 1e+09")
+		w.run(live("--all", "--grade", "echo 1e9")...).exits(0, "mean       1000000000.000  1000000000.000  0.000")
 	})
 	w.part("tools", func(t *testing.T, w *world) {
 		w.run("verify", "--candidate", "reprise.yaml", "--live-tools", "support/a").exits(1, "support/a: calls made again: 0 with the recorded result, 1 with another",
@@ -140,4 +151,7 @@ func TestVerifyLiveUsage(t *testing.T) {
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "colour=red").exits(2, `--set "colour=red": what can be set is model, instructions and tools`)
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "model=a/b", "--set", "model=c/d").exits(2, `--set "model=a/b" and --set "model=c/d" both set model`)
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "tools=").exits(2, `--set "tools=": write NAME=VALUE`)
+	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--grade", "").exits(2, `--grade "": it names no program; name one, or leave the flag out`)
+	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--grade", "  ", "--min-score", "1").exits(2, "it names no program")
+	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--grade", "x", "--min-score", "NaN").exits(2, "--min-score NaN: scores are numbers from -1e+09 to 1e+09")
 }

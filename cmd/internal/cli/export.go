@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -164,6 +165,10 @@ func (a *app) runExport(ctx context.Context, x exporting) error {
 	return a.sayExported(run.sum, x)
 }
 
+// beforeOutput is how many bytes of an export come before standard output has any: what is refused at
+// once, such as an event that the agent does not have, leaves it empty.
+const beforeOutput = 64 << 10
+
 // toStandardOutput has write write there; with checked only once it has succeeded.
 func (a *app) toStandardOutput(checked bool, write func(io.Writer) error) error {
 	out := a.out
@@ -171,7 +176,11 @@ func (a *app) toStandardOutput(checked bool, write func(io.Writer) error) error 
 		out = harmless{out}
 	}
 	if !checked {
-		return write(out)
+		buf := bufio.NewWriterSize(out, beforeOutput)
+		if err := write(buf); err != nil {
+			return err
+		}
+		return buf.Flush()
 	}
 	f, err := os.CreateTemp("", "reprise-export.*.part")
 	if err != nil {

@@ -138,6 +138,11 @@ func TestExport(t *testing.T) { // A83
 		w.run("export", "assistant/none", "--to", "no.jsonl").exits(1, "does not exist")
 		w.run("export", "assistant/gone", "--to", "no.jsonl").exits(1, "was deleted")
 		w.run("export", "assistant/a", "--to", "no.jsonl", "--at", "9999").exits(1, "there is no event 9999")
+		for _, as := range []string{"file", "markdown", "openai"} {
+			if r := w.run("export", "assistant/a", "--to", "-", "--at", "9999", "--as", as).exits(1, "there is no event 9999"); r.out != "" {
+				t.Errorf("as %s, standard output has %q", as, r.out)
+			}
+		}
 		w.run("export", "assistant/a", "--to", "no/no.jsonl").exits(1, "the folder no does not exist")
 		w.run("export", "--kind", "nothing", "--to", "no.jsonl").exits(1, "no such agents")
 		w.run("export", "assistant/a").exits(2, "--to is missing")
@@ -250,7 +255,7 @@ func openaiExport(t *testing.T, w *world) {
 	}
 }
 
-// An export that is killed in the middle leaves no file of its name.
+// An export that ends in the middle leaves no file of its name, and nothing at all unless it is killed.
 func TestExportKilled(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", exportable)
@@ -265,18 +270,25 @@ func TestExportKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	through, stalled := stallingProxy(t, there.Host, 600_000)
-	w.file(".reprise/address", "nats://"+through)
-	cmd := w.command(t.Context(), "export", "assistant/a", "--to", "a.jsonl")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for _, end := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		through, stalled := stallingProxy(t, there.Host, 600_000)
+		w.file(".reprise/address", "nats://"+through)
+		cmd := w.command(t.Context(), "export", "assistant/a", "--to", "a.jsonl")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-stalled
+		if parts, _ := filepath.Glob(filepath.Join(w.dir, "a.jsonl.*.part")); len(parts) != 1 {
+			t.Errorf("got %q: the export has not begun, or under its own name", parts)
+		}
+		_ = cmd.Process.Signal(end)
+		if err := cmd.Wait(); err == nil {
+			t.Errorf("%v: the export succeeded", end)
+		}
+		if end != syscall.SIGKILL {
+			w.absent("a.jsonl")
+		}
 	}
-	<-stalled
-	if parts, _ := filepath.Glob(filepath.Join(w.dir, "a.jsonl.*.part")); len(parts) != 1 {
-		t.Errorf("got %q: the export has not begun, or under its own name", parts)
-	}
-	_ = cmd.Process.Signal(syscall.SIGKILL)
-	_ = cmd.Wait()
 	if _, err := os.Stat(filepath.Join(w.dir, "a.jsonl")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want no file", err)
 	}

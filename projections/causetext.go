@@ -13,17 +13,12 @@ const maxCauseText = 300
 
 // causeText returns what happened in an event, for a person.
 func causeText(ev messages.Event) string {
-	text, known := stepText(ev)
-	if !known {
-		text, known = toolText(ev)
+	for _, of := range []func(messages.Event) (string, bool){stepText, toolText, lifeText, forkText, compactionText} {
+		if text, known := of(ev); known {
+			return shortened(text, maxCauseText)
+		}
 	}
-	if !known {
-		text, known = lifeText(ev)
-	}
-	if !known {
-		text = strings.TrimSpace(ev.EventType() + " " + summarize(ev))
-	}
-	return shortened(text, maxCauseText)
+	return shortened(strings.TrimSpace(ev.EventType()+" "+summarize(ev)), maxCauseText)
 }
 
 // shortened returns the first bytes of a text, at most limit, with a mark if something is cut.
@@ -139,6 +134,42 @@ func lifeText(ev messages.Event) (text string, known bool) {
 		return fmt.Sprintf("timer %s (%s) was set for %s", ev.Timer, ev.For, ev.At.UTC().Format(time.RFC3339)), true
 	case messages.TimerFired:
 		return "timer " + ev.Timer + " fired", true
+	}
+	return "", false
+}
+
+// forkText returns what happened to a fork or an imported agent, or to a fork of the agent, and
+// reports whether the event is about that.
+func forkText(ev messages.Event) (text string, known bool) {
+	switch ev := ev.(type) {
+	case messages.AgentForked:
+		return fmt.Sprintf("the agent was forked from %s at event %d%s", shortAddress(ev.Parent), ev.At, colon(ev.Reason)), true
+	case messages.AgentImported:
+		return fmt.Sprintf("the agent was imported: its events up to %d are those of %s%s", ev.Last, shortAddress(ev.Source), colon(ev.Reason)), true
+	case messages.ForkRequested:
+		return fmt.Sprintf("a fork at event %d was requested as %s%s", ev.At, shortAddress(ev.Fork), colon(ev.Reason)), true
+	case messages.ForkSettled:
+		if ev.Refused != "" {
+			return fmt.Sprintf("fork %s was refused (%s)%s", shortAddress(ev.Fork), ev.Refused, colon(ev.Message)), true
+		}
+		return fmt.Sprintf("fork %s has begun, with event %d", shortAddress(ev.Fork), ev.N), true
+	case messages.ForkDetached:
+		return fmt.Sprintf("the fork was detached: it has a copy of its parent's events up to %d%s", ev.Last, colon(ev.Reason)), true
+	case messages.ToolsEnabled:
+		return "the tools of the agent are no longer dry" + colon(ev.Reason), true
+	}
+	return "", false
+}
+
+// compactionText returns what happened to the history, and reports whether the event is about that.
+func compactionText(ev messages.Event) (text string, known bool) {
+	switch ev := ev.(type) {
+	case messages.CompactionRequested:
+		return fmt.Sprintf("%s was called for a summary of the history up to event %d, attempt %d%s", ev.Model, ev.Upto, ev.Attempt, colon(ev.Reason)), true
+	case messages.CompactionFailed:
+		return fmt.Sprintf("attempt %d at a summary failed (%s)%s", ev.Attempt, ev.Kind, colon(ev.Message)), true
+	case messages.HistoryCompacted:
+		return fmt.Sprintf("a %s replaced %d items of the history up to event %d, and %d remained%s; the model reads %s", ev.How, ev.Dropped, ev.Upto, ev.Kept, colon(ev.Reason), quote(ev.Text)), true
 	}
 	return "", false
 }

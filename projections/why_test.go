@@ -160,6 +160,15 @@ var whyStories = []struct {
 	{"summaries between turns", storyOf(slices.Concat(
 		[]any{commandBy("compact", "k1", "ann")}, summarized("", "s1"), []any{commandBy("compact", "k2", "ann")}, summarized("", "s5"))...),
 		[]messages.EventNumber{8, 7}},
+	{"a fork", storyOf(
+		inputBy("f1", "bob"), messages.AgentForked{Agent: "default/shop/main", Parent: "default/shop/first", At: 7, Reason: "another answer"},
+		commandBy("use_tools", "t1", "bob"), messages.ToolsEnabled{},
+		commandBy("fork", "f2", "bob"), messages.ForkRequested{Fork: "default/shop/third", At: 2, Begin: "b1"}, messages.ForkRequested{Fork: "default/shop/fourth", At: 2, Begin: "b2"},
+		messages.Cause{Type: "fork_effect", ID: "e1"}, messages.ForkSettled{Fork: "default/shop/third", Begin: "b1", N: 3}, messages.ForkSettled{Fork: "default/shop/fourth", Begin: "b2", Refused: messages.Conflict, Message: "it exists"},
+		commandBy("detach", "d1", "ann"), messages.ForkDetached{Frames: &messages.Blob{SHA256: "abc", Size: 12}, Last: 7, Digest: "def", Reason: "first is to be deleted"}),
+		[]messages.EventNumber{1, 2, 3, 5, 6, 7}},
+	{"an imported agent", storyOf(commandBy("import", "i1", "ann"), messages.AgentImported{Agent: "default/shop/main", Source: "default/shop/first", Last: 7, Digest: "def"}),
+		[]messages.EventNumber{1}},
 }
 
 // summarized are the events of a summary whose first attempt fails.
@@ -167,7 +176,7 @@ func summarized(turn messages.TurnID, call messages.CallID) []any {
 	return []any{messages.CompactionRequested{Turn: turn, Call: call, Attempt: 1, Model: "a/small"},
 		effect, messages.CompactionFailed{Turn: turn, Call: call, Attempt: 1, Kind: "rate_limit", Message: "slow down"},
 		messages.CompactionRequested{Turn: turn, Call: call + "b", Attempt: 2, Model: "a/small"},
-		effect, messages.HistoryCompacted{Turn: turn, Call: call + "b"}}
+		effect, messages.HistoryCompacted{Turn: turn, Call: call + "b", Upto: 6, Dropped: 5, Kept: 1, How: messages.CompactSummary, Text: "Bob wants his money back."}}
 }
 
 // The chain of causes and the findings are those of testdata/why.txt.

@@ -301,6 +301,45 @@ func TestForkOfACopiedEvent(t *testing.T) {
 	}
 }
 
+// damaged is a log in which every frame of an agent is damaged.
+type damaged struct {
+	eventlog.Log
+	agent messages.AgentID
+}
+
+func (l damaged) Read(ctx context.Context, a messages.AgentID, r eventlog.Range) iter.Seq2[eventlog.Recorded, error] {
+	if a != l.agent {
+		return l.Log.Read(ctx, a, r)
+	}
+	return func(yield func(eventlog.Recorded, error) bool) {
+		yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Event: r.Event(), Err: errors.New("a flipped bit")})
+	}
+}
+
+// A copied event whose original is damaged is not forked, and the refusal names what can be: an event of the
+// fork's own.
+func TestForkOfACopiedEventThatIsDamaged(t *testing.T) {
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "one"))
+	at := messages.EventNumber(len(s.Until(ada, "turn.completed")))
+	forked(t, s, node, zoe, 0)
+	node.Must(zoe, messages.Detach{ID: "x"})
+	node.Stop()
+	cfg.Store.Log = damaged{s.Store().Log, ada}
+	node = s.Start(cfg)
+	answer := node.Do(zoe, messages.Fork{ID: "f1", Fork: yan.Full(), At: at})
+	want := fmt.Sprintf("fork test/zoe at one of its own events, from %d on", at+1)
+	if wantCode(t, answer, messages.Damaged); answer.Err != nil && !strings.Contains(answer.Err.Message, want) {
+		t.Errorf("got %v, want %q", answer.Err, want)
+	}
+	if answer := node.Do(zoe, messages.Fork{ID: "f2", Fork: yan.Full(), At: at + 1}); answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+	s.Until(zoe, "fork.settled")
+}
+
 // An event that a fork has of its parent is forked there, also where the parent is a fork, too, so that
 // no number of such forks is too deep to be read.
 func TestForkAtTheSameEvent(t *testing.T) {

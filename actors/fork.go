@@ -47,7 +47,9 @@ func (a *agent) refuseCopied(at messages.EventNumber) error {
 	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
 	first, err := eventlog.First(a.rt.store.Read(ctx, o.Parent, eventlog.From(at)))
-	switch {
+	switch damage := new(eventlog.DamageError); {
+	case errors.As(err, &damage):
+		return messages.Refuse(messages.Damaged, "event %d of agent %s is one of its parent %s, where it is damaged: %v; fork %s at one of its own events, from %d on, or %s before the damage", at, a.id, o.Parent, err, a.id, o.At+1, o.Parent)
 	case err != nil:
 		return messages.Refuse(messages.Unavailable, "whether agent %s still has event %d cannot be read now: %v; try again with the same id", o.Parent, at, err)
 	case first.Frame != nil && first.Frame.First <= at:

@@ -3,8 +3,6 @@ package integrity
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
@@ -59,31 +57,16 @@ func checkPrefix(ctx context.Context, store eventlog.Store, a messages.AgentID, 
 					continue
 				}
 				seen[b.SHA256] = true
-				if err := checkPayload(ctx, store, a, b, rec.Frame.First, report); err != nil {
+				found, err := doctor.ReadBlob(ctx, store, a, b)
+				if err != nil {
 					return err
+				}
+				if found != nil {
+					found.Agent, found.Event = a, rec.Frame.First
+					report(*found)
 				}
 			}
 		}
 	}
-	return nil
-}
-
-// checkPayload reads a payload to the end.
-func checkPayload(ctx context.Context, store eventlog.Store, a messages.AgentID, b messages.Blob, n messages.EventNumber, report func(doctor.Finding)) error {
-	r, err := store.Blob(ctx, a, b)
-	if err == nil {
-		_, err = io.Copy(io.Discard, r)
-		err = errors.Join(err, r.Close())
-	}
-	if err == nil {
-		return nil
-	}
-	if code := messages.AsError(err).Code; code != messages.NotFound && code != messages.Damaged {
-		return err
-	}
-	report(doctor.Finding{
-		Check: "blob", Status: doctor.Fail, Agent: a, Event: n, Detail: fmt.Sprintf("its payload %s of %d bytes cannot be read: %v", b.SHA256, b.Size, err),
-		Remedy: "the event stays, and what needs the payload reports that it is missing; restore a backup elsewhere if it must be read",
-	})
 	return nil
 }

@@ -34,7 +34,7 @@ func (v *visit) blobs(ctx context.Context, a messages.AgentID, p *patient) error
 	v.mu.Unlock()
 	var all []Finding
 	for hash, r := range p.named {
-		f, err := v.named(ctx, a, messages.Blob{SHA256: hash, Size: r.size}, stored)
+		f, err := v.named(ctx, a, p, messages.Blob{SHA256: hash, Size: r.size}, stored)
 		if err != nil {
 			return err
 		}
@@ -78,8 +78,7 @@ func (v *visit) strays(ctx context.Context, shard int) error {
 }
 
 // named looks at a payload that an event names.
-func (v *visit) named(ctx context.Context, a messages.AgentID, b messages.Blob, stored map[messages.Digest]messages.Blob) (*Finding, error) {
-	f := &Finding{Check: "blob", Status: Fail, Remedy: "the event stays, and what needs the payload says that it is missing; restore a backup elsewhere if it must be read"}
+func (v *visit) named(ctx context.Context, a messages.AgentID, p *patient, b messages.Blob, stored map[messages.Digest]messages.Blob) (*Finding, error) {
 	there, ok := stored[b.SHA256]
 	if !ok {
 		var err error
@@ -88,26 +87,41 @@ func (v *visit) named(ctx context.Context, a messages.AgentID, b messages.Blob, 
 		}
 	}
 	switch {
+	case there.SHA256 == "" && p.copied && b.Size < 0: // by the name under the parent's key, where the fork's copy has another
+		return nil, nil
 	case there.SHA256 == "":
-		f.Detail = fmt.Sprintf("its payload %s is not stored", b.SHA256)
-		return f, nil
+		return lostBlob("its payload %s is not stored", b.SHA256), nil
 	case b.Size >= 0 && there.Size != b.Size:
-		f.Detail = fmt.Sprintf("its payload %s has %d bytes, not %d", b.SHA256, there.Size, b.Size)
-		return f, nil
+		return lostBlob("its payload %s has %d bytes, not %d", b.SHA256, there.Size, b.Size), nil
 	case !v.Deep:
 		return nil, nil
 	}
-	r, err := v.cfg.Blobs.Blob(ctx, a, there)
+	return ReadBlob(ctx, v.cfg.Blobs, a, there)
+}
+
+// ReadBlob reads a payload to its end. It returns a finding, without agent and event, if the payload is
+// missing or damaged, and an error if it cannot be read now.
+func ReadBlob(ctx context.Context, from eventlog.Blobs, a messages.AgentID, b messages.Blob) (*Finding, error) {
+	r, err := from.Blob(ctx, a, b)
 	if err == nil {
 		_, err = io.Copy(io.Discard, r)
 		err = errors.Join(err, r.Close())
 	}
-	var refused *messages.Error
-	if errors.As(err, &refused) && (refused.Code == messages.Damaged || refused.Code == messages.NotFound) {
-		f.Detail = fmt.Sprintf("its payload %s of %d bytes cannot be read: %v", b.SHA256, there.Size, err)
-		return f, nil
+	if err == nil {
+		return nil, nil
 	}
-	return nil, err
+	if code := messages.AsError(err).Code; code != messages.Damaged && code != messages.NotFound {
+		return nil, err
+	}
+	return lostBlob("its payload %s of %d bytes cannot be read: %v", b.SHA256, b.Size, err), nil
+}
+
+// lostBlob returns the finding for a payload that an event names.
+func lostBlob(detail string, args ...any) *Finding {
+	return &Finding{
+		Check: "blob", Status: Fail, Detail: fmt.Sprintf(detail, args...),
+		Remedy: "the event stays, and what needs the payload reports that it is missing; restore a backup elsewhere if it must be read",
+	}
 }
 
 // lent looks for a payload that an agent has not among those that its log begins with the events of.

@@ -165,7 +165,9 @@ type patient struct {
 	ill   bool             // its log is damaged
 	idle  bool             // it owes no work
 	blind bool             // some frame does not tell what it names
-	named map[messages.Digest]reference
+	// copied reports whether it has a copy of the events that its log begins with.
+	copied bool
+	named  map[messages.Digest]reference
 	// keyID is the id of the key that its present life is encrypted with.
 	keyID string
 	// shredded says that it was deleted while it was read: its tombstone is to come.
@@ -296,13 +298,16 @@ func (v *visit) frame(p *patient, r eventlog.Recorded) error {
 	v.counts.Events += len(r.Frame.Events)
 	if eventlog.Ends(r.Frame) {
 		clear(p.named) // they went with the events
-		p.keyID = ""
+		p.keyID, p.copied = "", false
 	}
 	if r.Frame.KeyID != "" {
 		p.keyID = r.Frame.KeyID
 	}
 	if v.cfg.Named == nil {
 		return nil
+	}
+	if _, copied := messages.CopyOf(r.Frame); copied {
+		p.copied = true
 	}
 	named, readable := v.cfg.Named(r.Frame)
 	p.blind = p.blind || !readable

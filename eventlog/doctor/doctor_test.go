@@ -282,6 +282,28 @@ func TestBlobsOfAFork(t *testing.T) {
 	}
 }
 
+// A payload that an event of a detached fork names as its parent's, by what it is encrypted to, is not missing
+// where the parent is gone: the fork's copy has another name. A payload named by its content is.
+func TestBlobsOfADetachedFork(t *testing.T) {
+	l := memlog.New()
+	of := messages.Blob{SHA256: messages.DigestOf([]byte("encrypted with the parent's key")), Size: -1}
+	missing := messages.Blob{SHA256: messages.DigestOf([]byte("missing")), Size: 7}
+	fork, detached := logtest.Agent("fork"), logtest.Agent("detached")
+	cfg := doctor.Config{Log: l, Blobs: l, Named: named, Parent: func(_ context.Context, a messages.AgentID) (messages.AgentID, bool, error) {
+		return logtest.Agent("gone"), a == fork || a == detached, nil
+	}}
+	append1(t, l, logtest.Entry(t, fork, eventlog.Position{}, naming(of)))
+	append1(t, l, logtest.Entry(t, detached, eventlog.Position{}, naming(of), naming(missing), messages.ForkDetached{Frames: &messages.Blob{SHA256: "copy", Size: 1}, Last: 1}))
+	all, _ := examined(t, cfg, doctor.Options{Deep: true})
+	got := make(map[messages.AgentID]string)
+	for _, f := range all {
+		got[f.Agent] += f.Detail
+	}
+	if len(all) != 2 || !strings.Contains(got[fork], string(of.SHA256)) || !strings.Contains(got[detached], string(missing.SHA256)) {
+		t.Errorf("got %+v", all)
+	}
+}
+
 // awakened is a log whose agent continues when its first payload is removed, and
 // names another.
 type awakened struct {

@@ -38,6 +38,8 @@ type OutboxMessage struct {
 	Set      messages.ForkChanges   // what a fork has in place of its kind's definition
 	Reason   string                 // why a child is cancelled, or a fork made
 	Decision *messages.ChildDecided // what is forwarded; nil for other kinds
+	// Trace is the trace context of the command that asked for a fork. Empty: there is none.
+	Trace messages.TraceContext
 }
 
 // Task is an input that is another agent's call.
@@ -86,7 +88,7 @@ func (o *Outbox) apply(e *event, t *TurnState) {
 	case messages.ChildStopped: // and what is below it has ended, too
 		o.drop(func(m *OutboxMessage) bool { return m.about(ev.Turn, ev.Call) })
 	case messages.ForkRequested:
-		o.add(OutboxMessage{Kind: BeginFork, ID: ev.Begin, To: ev.Fork, N: n, At: ev.At, Set: ev.Set, Reason: ev.Reason})
+		o.add(OutboxMessage{Kind: BeginFork, ID: ev.Begin, To: ev.Fork, N: n, At: ev.At, Set: ev.Set, Reason: ev.Reason, Trace: e.trace})
 	case messages.ForkSettled:
 		o.drop(func(m *OutboxMessage) bool { return m.Kind == BeginFork && m.ID == ev.Begin })
 	case messages.ChildReported:

@@ -12,8 +12,8 @@ import (
 type Message struct {
 	To      messages.AgentID
 	Command messages.Command
-	// Trace is the trace context of the call that the command is the task of. Empty: it is no
-	// task.
+	// Trace is the trace context of the call that the command is the task of, or of the command that
+	// asked for a fork. Empty: there is none.
 	Trace messages.TraceContext
 	// Resend reports that the message is sent again, now and then, for as long as its effect
 	// is listed. Else its effect ends with [MessageStored].
@@ -75,6 +75,7 @@ func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 		msg.Command = decisionOf(self, m.Decision)
 	case projections.BeginFork:
 		msg.Command = messages.BeginFork{ID: m.ID, Parent: self.Full(), At: m.At, Set: m.Set, Reason: m.Reason}
+		msg.Trace = m.Trace
 	case projections.ReportToParent:
 		msg.Command, msg.Resend = s.report(self, s.Outbox.Task(m.Input), m.N), false
 	}

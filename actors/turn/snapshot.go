@@ -11,7 +11,7 @@ import (
 // FoldVersion is raised with every change of what [State.Apply] makes of events
 // or of how a [Snapshot] is written: a snapshot holds for one version alone, and
 // those of others are rebuilt from the log. TestFoldVersion fails where it must be raised.
-const FoldVersion = 11
+const FoldVersion = 12
 
 // SnapshotName is what snapshots of states of this version are kept under.
 func SnapshotName() string { return fmt.Sprintf("turn-%d", FoldVersion) }

@@ -28,12 +28,23 @@ func (a *agent) beginDry(e turn.Effect, call projections.CallState) (cancel func
 		case err != nil:
 			result.Unknown = printable(fmt.Sprintf("tools are dry, and its recorded result cannot be read: %v", err), maxMessage)
 		case recorded == nil:
-			result.Unknown = fmt.Sprintf("tools are dry, and %s has no recorded result of this call", o.Parent)
+			result.Unknown = "tools are dry, and " + unrecorded(o)
 		default:
 			a.replay(ctx, &result, o.Parent, *recorded)
 		}
 		return result
 	})
+}
+
+// unrecorded returns why there is no recorded result of a call.
+func unrecorded(o projections.Origin) string {
+	switch {
+	case o.Imported:
+		return fmt.Sprintf("an imported agent has no recorded results: those of %s after event %d are not in the file that it was imported from", o.Parent, o.At)
+	case o.Detached:
+		return fmt.Sprintf("a detached fork has no recorded results: those of %s after event %d are not read any more", o.Parent, o.At)
+	}
+	return fmt.Sprintf("%s has no recorded result of this call", o.Parent)
 }
 
 // replay makes a recorded result that of a call. One that is kept as a blob is copied.

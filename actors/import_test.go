@@ -134,6 +134,9 @@ func TestImportDry(t *testing.T) { // A83
 	node.Must(zoe, c)
 	node.Must(zoe, say("u2", `{"n":1}`))
 	s.Until(zoe, "turn.paused")
+	if unknown := actorstest.Of[messages.ToolUnknown](s.Events(zoe)); !strings.Contains(unknown[0].Reason, "an imported agent has no recorded results") {
+		t.Errorf("got %+v", unknown[0])
+	}
 	if len(f.calls) != 3 {
 		t.Errorf("a dry agent has called a tool: %q", f.calls)
 	}

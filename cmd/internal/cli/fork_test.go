@@ -178,7 +178,7 @@ func TestDetach(t *testing.T) { // A81
 	w.run("delete", "assistant/b", "--detach", "--yes").exits(0, "assistant/c: detached", "assistant/e: detached", "assistant/b: deleted")
 	node.kill()
 	w.dev()
-	w.run("ask", "assistant/c", "What is 6 times 7?").exits(3, "has no recorded result")
+	w.run("ask", "assistant/c", "What is 6 times 7?").exits(3, "a detached fork has no recorded results")
 	w.run("delete", "assistant/c", "--yes").exits(0)
 }
 

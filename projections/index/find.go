@@ -31,8 +31,8 @@ type FindQuery struct {
 // in any order, in any case and without regard to accents, and by an id or key that equals the
 // search, or begins with it if that has at least MinPrefix bytes.
 //
-// A page costs what the texts with the words do that are newer than its last row, of any tenant, and
-// all ids that are found.
+// A page costs what the tenant's texts with the words do that are newer than its last row, and all ids that are
+// found.
 func (s *Store) Find(ctx context.Context, q FindQuery) iter.Seq2[Row, error] {
 	var after position
 	var key string
@@ -86,7 +86,7 @@ func (q FindQuery) statement(after position) (s statement) {
 // them, in the marks that snippetOf removes.
 func (q FindQuery) texts(s *statement, after position) {
 	s.add(`SELECT words.rowid AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, t.what AS what, '' AS name, t.turn AS turn, snippet(words, 0, char(2), char(3), '…', 24) AS text, NULL AS line, t.n <= a.forked AS before_fork
-		FROM words CROSS JOIN items t ON t.id = words.rowid CROSS JOIN agents a ON a.id = t.agent WHERE words MATCH ?`, q.Search.words)
+		FROM words CROSS JOIN items t ON t.id = words.rowid CROSS JOIN agents a ON a.id = t.agent WHERE words MATCH ?`, q.match())
 	if !q.Since.IsZero() {
 		s.add(` AND words.rowid >= ?`, q.Since.UnixNano()&^withinUnit)
 	}
@@ -97,6 +97,15 @@ func (q FindQuery) texts(s *statement, after position) {
 		s.add(` AND words.rowid <= ?`, q.Until.UnixNano()|withinUnit)
 	}
 	q.filter(s)
+}
+
+// match returns the expression of FTS5 for texts of the tenant with the words. By words alone a page would read
+// the newer texts of all other tenants, too. Names of tenants that have the same words are left to filter.
+func (q FindQuery) match() string {
+	if !strings.ContainsFunc(q.Tenant, inWord) { // to FTS5 it is empty
+		return "text : (" + q.Search.words + ")"
+	}
+	return "text : (" + q.Search.words + `) AND tenant : "` + strings.ReplaceAll(q.Tenant, `"`, `""`) + `"`
 }
 
 // named adds that a column is the id, or begins with it.

@@ -142,6 +142,37 @@ func TestFindWhatWasSaid(t *testing.T) {
 	}
 }
 
+// A search reads the texts of its tenant alone, and finds those of no other, whatever their names have in
+// common.
+func TestFindOfATenant(t *testing.T) {
+	w, s := newLogWriter(1), open(t, file(t))
+	for i, tenant := range []string{"acme", "acme-eu", "ACME", "_", "order", "big"} {
+		for n := range i + 1 {
+			w.say(messages.AgentID{Tenant: tenant, Kind: "k", Key: fmt.Sprint("a", n)}, "the order of a customer")
+		}
+	}
+	w.apply(t, s, 4)
+	for tenant, c := range map[string]struct{ read, found int }{
+		"acme": {6, 1}, "acme-eu": {2, 2}, "ACME": {6, 3}, "_": {21, 4}, "order": {5, 5}, "big": {6, 6}, "none": {0, 0},
+	} {
+		q := FindQuery{Tenant: tenant, Search: search(t, "order")}
+		read := 0
+		if err := s.read.QueryRow(`SELECT count(*) FROM words WHERE words MATCH ?`, q.match()).Scan(&read); err != nil {
+			t.Fatal(err)
+		}
+		if found := len(found(t, s.Find(t.Context(), q))); found != c.found || read != c.read {
+			t.Errorf("%s: got %d of %d texts that were read, want %d of %d", tenant, found, read, c.found, c.read)
+		}
+		q.Search = search(t, tenant+"x")
+		if n := len(found(t, s.Find(t.Context(), q))); n != 0 {
+			t.Errorf("%s: %d texts have another word", tenant, n)
+		}
+	}
+	if got := events(t, s, "big", "big"); got != nil {
+		t.Errorf("the name of the tenant is found as a text: %v", got)
+	}
+}
+
 func TestFindIDs(t *testing.T) {
 	w, s := newLogWriter(1), open(t, file(t))
 	a, b := agentID(0), agentID(2)

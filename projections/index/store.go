@@ -60,7 +60,7 @@ CREATE TABLE items ( -- what was said
 	text TEXT NOT NULL);
 CREATE INDEX items_agent ON items (agent);
 CREATE INDEX items_input ON items (tenant, input) WHERE input <> '';
-CREATE VIRTUAL TABLE words USING fts5 (text, content = 'items', content_rowid = 'id', columnsize = 0, tokenize = 'unicode61');
+CREATE VIRTUAL TABLE words USING fts5 (text, tenant, content = 'items', content_rowid = 'id', columnsize = 0, tokenize = 'unicode61');
 INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 CREATE TABLE usage (
 	agent INTEGER NOT NULL, model TEXT NOT NULL, hour INTEGER NOT NULL,

@@ -62,7 +62,7 @@ func (w *writer) said() {
 		}
 		w.do(`INSERT INTO items (id, agent, n, tenant, at, what, turn, input, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, id, it.agent, int64(it.n), it.tenant, it.at, string(it.what), string(it.turn), it.input, it.text)
 		if it.text != "" {
-			w.do(`INSERT INTO words (rowid, text) VALUES (?, ?)`, id, it.text)
+			w.do(`INSERT INTO words (rowid, text, tenant) VALUES (?, ?, ?)`, id, it.text, it.tenant)
 		}
 		id++
 	}
@@ -95,8 +95,8 @@ func forgetWords(ctx context.Context, tx *sql.Tx, agent int64) error {
 	}
 	const chosen = ` FROM items WHERE agent = ?`
 	for _, statement := range []string{
-		`INSERT INTO temp.erased (rowid, text) SELECT id, text` + chosen + ` AND text <> ''`,
-		`INSERT INTO words (words, rowid, text) SELECT 'delete', id, text` + chosen + ` AND text <> ''`,
+		`INSERT INTO temp.erased (rowid, text) SELECT id, text || ' ' || tenant` + chosen + ` AND text <> ''`,
+		`INSERT INTO words (words, rowid, text, tenant) SELECT 'delete', id, text, tenant` + chosen + ` AND text <> ''`,
 		`DELETE` + chosen,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, agent); err != nil {

@@ -114,8 +114,10 @@ func decodePointer(s *Source, v reflect.Value) error {
 	return s.Value(v.Elem())
 }
 
-// growth is how many values of a list have memory before they are read. A length may be any number, and
-// a value takes more memory than its byte.
+// growth is how many values of a list have memory before they are read. [CheckMsgpack] has counted a byte for
+// each value, which may take more memory: an empty item of a model has 208 bytes. A frame of 512 KiB, the
+// largest that a log takes, so decodes to at most 107 MiB, and an input of 384 KiB, whose parts have 72 bytes
+// each, to 27 MiB. A bound below that would refuse lists of short values.
 const growth = 64
 
 func decodeSlice(s *Source, v reflect.Value) error {

@@ -203,7 +203,7 @@ func (s *Store) rows(ctx context.Context, st statement, err error, scan func(*sq
 			yield(Row{}, err)
 			return
 		}
-		found, err := s.read.QueryContext(ctx, st.text, st.args...)
+		found, err := s.read.QueryContext(ctx, claim+st.text, st.args...)
 		if err != nil {
 			yield(Row{}, s.met(ctx, err))
 			return

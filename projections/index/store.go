@@ -156,12 +156,20 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return s.load(ctx)
 }
 
+// cacheSize is how much each connection keeps of the file: 8 MiB.
+const cacheSize = "-8192"
+
+// claim comes before a query, and frees cacheSize for its connection. In this build of SQLite the
+// caches of a process share one bound, and a cache that is full takes pages of the others. One that
+// lost its pages cannot get them back within the bound, and drops each page after use.
+const claim = `PRAGMA cache_size = 0; PRAGMA cache_size = ` + cacheSize + `; `
+
 func (s *Store) url(options ...string) string {
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(s.path)}).EscapedPath()}
 	if s.path == "" {
 		u.Opaque = ":memory:"
 	}
-	u.RawQuery = "_pragma=busy_timeout(5000)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-8192)"
+	u.RawQuery = "_pragma=busy_timeout(5000)&_pragma=temp_store(MEMORY)&_pragma=cache_size(" + cacheSize + ")"
 	for _, o := range options {
 		u.RawQuery += "&" + o
 	}

@@ -97,7 +97,7 @@ func (q Query) effects(after callKey) statement {
 	case q.Outcome != "" && q.Outcome != projections.CallCompleted:
 		index = "effects_outcome"
 	}
-	st := q.calls(`e.at, a.kind, a.key, e.n, e.line, `+repeats, index)
+	st := q.calls(`e.at, e.kind, e.name, e.n, e.line, `+repeats, index)
 	if after != "" {
 		st.add(` AND e.at >= ?`, after.at())
 	}
@@ -141,11 +141,11 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	var after position
 	err := readCursor(q.After, ofApprovals, &after)
 	q.Outcome = projections.CallWaiting
-	st := q.calls(`a.kind, a.key, e.n, e.line`, "effects_outcome")
+	st := q.calls(`e.kind, e.name, e.n, e.line`, "effects_outcome")
 	if q.After != "" {
-		st.add(` AND (a.kind, a.key, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
+		st.add(` AND (e.kind, e.name, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
 	}
-	st.add(` ORDER BY a.kind, a.key, e.n`)
+	st.add(` ORDER BY e.kind, e.name, e.n`)
 	st.limit(q.Limit)
 	return s.rows(ctx, st, err, approvalRow)
 }
@@ -166,7 +166,7 @@ func approvalRow(r *sql.Rows) (Row, error) {
 // calls begins the statement for columns of calls that the filter chooses, without their order.
 // index is the one to search.
 func (q Query) calls(columns, index string) (s statement) {
-	s.add(`SELECT `+columns+` FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
+	s.add(`SELECT `+columns+` FROM effects e INDEXED BY `+index+` WHERE e.tenant = ?`, q.Tenant)
 	if q.Kind != "" {
 		s.add(` AND e.kind = ?`, q.Kind)
 	}
@@ -188,7 +188,7 @@ func (q Query) calls(columns, index string) (s statement) {
 	if q.Repeated {
 		s.add(` AND ` + repeats + ` IS NOT NULL`)
 	}
-	s.of(`a.shard`, q.Shards)
+	s.of(`e.shard`, q.Shards)
 	for _, path := range slices.Sorted(maps.Keys(q.Where)) {
 		s.add(` AND instr(e.leaves, ?) > 0`, projections.Leaf(path, q.Where[path]))
 	}

@@ -40,7 +40,8 @@ CREATE INDEX agents_bad ON agents (tenant, shard, bad) WHERE bad > 0;
 CREATE INDEX agents_encrypted ON agents (tenant) WHERE encrypted;
 CREATE TABLE effects (
 	agent INTEGER NOT NULL, n INTEGER NOT NULL,
-	tenant TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, outcome TEXT NOT NULL, at INTEGER NOT NULL,
+	shard INTEGER NOT NULL, tenant TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, -- of the agent; name is its key
+	tool TEXT NOT NULL, outcome TEXT NOT NULL, at INTEGER NOT NULL,
 	call TEXT NOT NULL, key TEXT NOT NULL,
 	same INTEGER, -- equal for calls that ask for the same; NULL: a repeat does no harm
 	acted INTEGER, -- same, of a call that may have had its effect

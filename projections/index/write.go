@@ -83,7 +83,7 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 		w.do(`UPDATE agents SET last = ?, bad = ?, forked = ?, encrypted = ?, carry = ? WHERE id = ?`, int64(f.last), f.bad, int64(f.forked), f.encrypted, raw, f.id)
 	}
 	for _, e := range calls {
-		w.effect(f.id, e)
+		w.effect(f, e)
 	}
 	for _, it := range f.said {
 		it.agent, it.tenant = f.id, a.Tenant
@@ -105,16 +105,16 @@ func (w *writer) json(v any) []byte {
 	return b
 }
 
-func (w *writer) effect(agent int64, e projections.Effect) {
+func (w *writer) effect(f *folding, e projections.Effect) {
 	var same, acted any
 	if sum := e.Sum(); sum != 0 {
 		if same = sum; e.MayHaveActed() {
 			acted = sum
 		}
 	}
-	w.do(`INSERT INTO effects (agent, n, tenant, kind, tool, outcome, at, call, key, same, acted, leaves, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	w.do(`INSERT INTO effects (agent, n, shard, tenant, kind, name, tool, outcome, at, call, key, same, acted, leaves, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (agent, n) DO UPDATE SET tool = excluded.tool, outcome = excluded.outcome, key = excluded.key, same = excluded.same, acted = excluded.acted, leaves = excluded.leaves, line = excluded.line`,
-		agent, int64(e.N), e.Agent.Tenant, e.Agent.Kind, e.Tool, string(e.Outcome), e.At.UnixNano(), string(e.ID), e.Key, same, acted, projections.Leaves(e.Arguments), w.json(e))
+		f.id, int64(e.N), f.shard, e.Agent.Tenant, e.Agent.Kind, e.Agent.Key, e.Tool, string(e.Outcome), e.At.UnixNano(), string(e.ID), e.Key, same, acted, projections.Leaves(e.Arguments), w.json(e))
 }
 
 // sums adds what agents have used to the sums of their shards.

@@ -75,7 +75,7 @@ func TestDoctorComparesTheIndex(t *testing.T) { // A52, A87
 		`UPDATE effects SET line = replace(line, '"refund"', '"refuse"') WHERE agent = (SELECT id FROM agents WHERE key = 'a')`,
 		`UPDATE usage SET input = input + 1 WHERE agent = (SELECT id FROM agents WHERE key = 'b')`,
 		`INSERT INTO agents (shard, tenant, kind, key, last) VALUES (0, 'default', 'assistant', 'c', 1)`,
-		`INSERT INTO effects SELECT (SELECT id FROM agents WHERE key = 'c'), n, shard, tenant, kind, name, tool, outcome, at, call, key, same, acted, leaves, line FROM effects WHERE agent = (SELECT id FROM agents WHERE key = 'b')`,
+		`INSERT INTO effects SELECT (SELECT id FROM agents WHERE key = 'c'), n, shard, tenant, kind, name, tool, outcome, at, call, key, same, acted, leaves, line, crc FROM effects WHERE agent = (SELECT id FROM agents WHERE key = 'b')`,
 	} {
 		changed, err := db.ExecContext(w.ctx, harm)
 		w.ok(err)

@@ -223,7 +223,7 @@ func (g *Gateway) ownedRows(ctx context.Context, answer *owned, q ownersQuery) e
 			return nil
 		}
 		if err := answer.add(row.Key, row.Cursor, row.Line); err != nil {
-			return unseen(agents.Misread(err))
+			return unseen(err)
 		}
 		size += len(answer.Rows[len(answer.Rows)-1].Line)
 	}

@@ -73,7 +73,7 @@ func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)
 	return p.err == nil
 }
 
-// marshalled returns the JSON of v. Of a line of an owner that is the line, which [owned.add] has checked.
+// marshalled returns the JSON of v. A line that is JSON already is kept as it is.
 func marshalled(v any) ([]byte, error) {
 	if line, ok := v.(json.RawMessage); ok {
 		return line, nil

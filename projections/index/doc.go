@@ -12,7 +12,8 @@
 //   - A file of another version of the projections, a damaged one, and a shard whose
 //     log is not the one it was read from are dropped and built again. Damage to a
 //     file that is open is found by the first read or write that meets it, a query
-//     too ([Store.Broken]); a wrong row that reads well is found only by a replay.
+//     too ([Store.Broken]), and of a call's line by its checksum; another wrong row that
+//     reads well is found only by a replay.
 //   - A file has one Store at a time, of all processes: another one is refused.
 //   - Nothing of a deleted agent stays, neither in the file nor in what SQLite keeps
 //     beside it, once the batch with the deletion is committed.

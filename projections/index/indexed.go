@@ -41,14 +41,15 @@ func (s *Store) holds(ctx context.Context, a messages.AgentID) (Indexed, error) 
 	}
 	err = each(ctx, tx, func(r *sql.Rows) error {
 		var line []byte
+		var crc uint32
 		var of sql.NullInt64
-		err := r.Scan(&line, &of)
-		if whole, strange := effectLine(line, of.Int64); strange == nil {
+		err := r.Scan(&line, &crc, &of)
+		if whole, strange := effectLine(line, crc, of.Int64); strange == nil {
 			line = whole
 		}
 		h.Effects = append(h.Effects, line)
 		return err
-	}, `SELECT e.line, `+repeats+` FROM effects e WHERE e.agent = ? ORDER BY e.n`, id)
+	}, `SELECT e.line, e.crc, `+repeats+` FROM effects e WHERE e.agent = ? ORDER BY e.n`, id)
 	if err != nil {
 		return h, err
 	}

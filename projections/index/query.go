@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"iter"
 	"maps"
 	"slices"
@@ -97,7 +98,7 @@ func (q Query) effects(after callKey) statement {
 	case q.Outcome != "" && q.Outcome != projections.CallCompleted:
 		index = "effects_outcome"
 	}
-	st := q.calls(`e.at, e.kind, e.name, e.n, e.line, `+repeats, index)
+	st := q.calls(`e.at, e.kind, e.name, e.n, e.line, e.crc, `+repeats, index)
 	if after != "" {
 		st.add(` AND e.at >= ?`, after.at())
 	}
@@ -109,20 +110,21 @@ func (q Query) effects(after callKey) statement {
 func effectRow(r *sql.Rows) (row Row, err error) {
 	var at position
 	var line []byte
+	var crc uint32
 	var earlier sql.NullInt64
-	if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &line, &earlier); err != nil {
+	if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &line, &crc, &earlier); err != nil {
 		return Row{}, err
 	}
 	key := callKeyOf(at)
 	row.Key, row.Cursor = string(key), key.cursor()
-	row.Line, err = effectLine(line, earlier.Int64)
+	row.Line, err = effectLine(line, crc, earlier.Int64)
 	return row, err
 }
 
-// effectLine returns the line of a call with the earlier call that it repeats; 0: none. Only the
-// ends of the line are looked at: all of it is when it is marshalled.
-func effectLine(line []byte, repeats int64) (json.RawMessage, error) {
-	if !bytes.HasPrefix(line, []byte("{")) || !bytes.HasSuffix(line, []byte("}")) {
+// effectLine returns the line of a call, which has a checksum, with the earlier call that it repeats;
+// 0: none.
+func effectLine(line []byte, crc uint32, repeats int64) (json.RawMessage, error) {
+	if len(line) == 0 || checksum(line) != crc {
 		return nil, errStrange
 	}
 	if repeats != 0 { // the last field of projections.Effect
@@ -130,6 +132,11 @@ func effectLine(line []byte, repeats int64) (json.RawMessage, error) {
 	}
 	return line, nil
 }
+
+// checksum is that of a line.
+func checksum(line []byte) uint32 { return crc32.Checksum(line, castagnoli) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // repeats is the column with the earlier call that a call of effects e repeats, on the terms of
 // [projections.MarkRepeats].

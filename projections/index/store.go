@@ -45,7 +45,7 @@ CREATE TABLE effects (
 	call TEXT NOT NULL, key TEXT NOT NULL,
 	same INTEGER, -- equal for calls that ask for the same; NULL: a repeat does no harm
 	acted INTEGER, -- same, of a call that may have had its effect
-	leaves TEXT NOT NULL, line BLOB NOT NULL,
+	leaves TEXT NOT NULL, line BLOB NOT NULL, crc INTEGER NOT NULL, -- crc is that of line
 	PRIMARY KEY (agent, n)) WITHOUT ROWID;
 CREATE INDEX effects_at ON effects (tenant, at);
 CREATE INDEX effects_tool ON effects (tenant, tool, at);
@@ -277,12 +277,6 @@ func (s *Store) met(ctx context.Context, err error) error {
 		})
 	}
 	return err
-}
-
-// Misread takes in that the line of a row could not be marshalled, which is damage, and returns the
-// error of that.
-func (s *Store) Misread(err error) error {
-	return s.met(context.Background(), fmt.Errorf("%w: %w", errStrange, err))
 }
 
 // Broken is closed once a query has met damage: the store must be closed, and its

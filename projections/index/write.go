@@ -106,15 +106,16 @@ func (w *writer) json(v any) []byte {
 }
 
 func (w *writer) effect(f *folding, e projections.Effect) {
+	line := w.json(e)
 	var same, acted any
 	if sum := e.Sum(); sum != 0 {
 		if same = sum; e.MayHaveActed() {
 			acted = sum
 		}
 	}
-	w.do(`INSERT INTO effects (agent, n, shard, tenant, kind, name, tool, outcome, at, call, key, same, acted, leaves, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (agent, n) DO UPDATE SET tool = excluded.tool, outcome = excluded.outcome, key = excluded.key, same = excluded.same, acted = excluded.acted, leaves = excluded.leaves, line = excluded.line`,
-		f.id, int64(e.N), f.shard, e.Agent.Tenant, e.Agent.Kind, e.Agent.Key, e.Tool, string(e.Outcome), e.At.UnixNano(), string(e.ID), e.Key, same, acted, projections.Leaves(e.Arguments), w.json(e))
+	w.do(`INSERT INTO effects (agent, n, shard, tenant, kind, name, tool, outcome, at, call, key, same, acted, leaves, line, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (agent, n) DO UPDATE SET tool = excluded.tool, outcome = excluded.outcome, key = excluded.key, same = excluded.same, acted = excluded.acted, leaves = excluded.leaves, line = excluded.line, crc = excluded.crc`,
+		f.id, int64(e.N), f.shard, e.Agent.Tenant, e.Agent.Kind, e.Agent.Key, e.Tool, string(e.Outcome), e.At.UnixNano(), string(e.ID), e.Key, same, acted, projections.Leaves(e.Arguments), line, checksum(line))
 }
 
 // sums adds what agents have used to the sums of their shards.

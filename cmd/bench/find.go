@@ -51,6 +51,7 @@ func (w *work) find(l *bench.Lab, ctx context.Context) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, bare.Close()) }()
+		bare.SetMaxIdleConns(0) // each scan has a cache of its own, and leaves the node its own
 		return w.found(ctx, l, node.Client(), bare, long)
 	})
 }

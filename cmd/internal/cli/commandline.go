@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -101,7 +102,7 @@ func (a *app) cause(f *failure) {
 	var names []string
 	for _, flag := range a.variables {
 		name := variableOf(flag)
-		value := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(os.Getenv(name)) + `(\W|$)`)
+		value := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(strings.ToValidUTF8(os.Getenv(name), string(utf8.RuneError))) + `(\W|$)`)
 		named := regexp.MustCompile("--" + flag + "([^a-z-]|$)").MatchString(f.what + "\n" + f.do)
 		if !strings.Contains(f.what, name) && (named || f.code == exitUsage && value.MatchString(f.what)) {
 			names = append(names, name)

@@ -155,6 +155,14 @@ func TestVariablesThatAreNotTheCause(t *testing.T) {
 
 func TestMomentWithoutZone(t *testing.T) {
 	berlin := time.FixedZone("CET", 3600)
+// A variable may hold any bytes.
+func TestVariablesThatAreNotText(t *testing.T) {
+	t.Setenv("REPRISE_OUTPUT", "\xff\xfe")
+	if code, _, errs := start("ls"); code != exitUsage || !strings.Contains(errs, `output form "\xff\xfe"`) {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+}
+
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, berlin)
 	for text, want := range map[string]string{
 		"2026-11-26":                "2026-11-25T23:00:00Z",

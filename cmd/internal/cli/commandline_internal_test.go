@@ -54,6 +54,8 @@ func TestCompletionOfWords(t *testing.T) {
 		"show ":               ":4\n",
 		"ask assistant/main ": ":4\n",
 		"find ":               ":4\n",
+		"export --as ":        "file\nmarkdown\nopenai\n:4\n",
+		"import a.gz --as ":   ":4\n",
 	} {
 		if code, out, _ := start(append([]string{"__complete"}, strings.Split(line, " ")...)...); code != 0 || out != want {
 			t.Errorf("%s: exit code %d, %q, want %q", line, code, out, want)
@@ -153,8 +155,6 @@ func TestVariablesThatAreNotTheCause(t *testing.T) {
 	}
 }
 
-func TestMomentWithoutZone(t *testing.T) {
-	berlin := time.FixedZone("CET", 3600)
 // A variable may hold any bytes.
 func TestVariablesThatAreNotText(t *testing.T) {
 	t.Setenv("REPRISE_OUTPUT", "\xff\xfe")
@@ -163,6 +163,8 @@ func TestVariablesThatAreNotText(t *testing.T) {
 	}
 }
 
+func TestMomentWithoutZone(t *testing.T) {
+	berlin := time.FixedZone("CET", 3600)
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, berlin)
 	for text, want := range map[string]string{
 		"2026-11-26":                "2026-11-25T23:00:00Z",

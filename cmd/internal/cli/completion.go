@@ -22,10 +22,11 @@ import (
 // completing is how long the cluster may take to be asked for what can be written: a shell waits.
 const completing = time.Second
 
-// fixed are the flags that take one of a few words.
+// fixed are the flags that take one of a few words, with the command before one that means
+// something else in another.
 func fixed() map[string][]string {
 	return map[string][]string{
-		"as": exportForms, "by": index.By, "format": {"text", "json"}, "how": {messages.CompactSummary, messages.CompactWindow},
+		"export as": exportForms, "by": index.By, "format": {"text", "json"}, "how": {messages.CompactSummary, messages.CompactWindow},
 		"last": {string(projections.Failed)}, "log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
 		"outcome": asText(projections.Outcomes), "output": {"text", "json"},
 		"phase":  asText([]messages.AgentPhase{messages.PhaseIdle, messages.PhaseRunning, messages.PhasePaused, messages.PhaseDeleted}),
@@ -75,7 +76,8 @@ func (a *app) completeArgument(cmd *cobra.Command, args []string, begun string) 
 }
 
 func (a *app) completeFlag(cmd *cobra.Command, flag string, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if words, ok := fixed()[flag]; ok {
+	all := fixed()
+	if words := slices.Concat(all[cmd.Name()+" "+flag], all[flag]); len(words) > 0 {
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 	return a.candidates(cmd, "--"+flag, args, begun)
@@ -130,6 +132,7 @@ var sources = map[string]source{
 	"SEQ":         ofTenant(messages.Query{View: "dlq"}, func(l messages.DeadLetter) (string, string) { return strconv.FormatUint(l.Seq, 10), l.Reason }),
 	"TOOL":        ofAgent(messages.Query{View: "approvals", Remembered: true}, func(r messages.Remembered) (string, string) { return r.Tool, r.Decision }),
 	"TURN":        turnIDs,
+	"--as":        agentsAndKinds,
 	"--kind":      kinds,
 	"--timer":     ofAgent(messages.Query{View: "timers"}, func(t messages.Timer) (string, string) { return t.Timer, t.Text }),
 	"--tool":      ofTenant(messages.Query{View: "effects", Limit: mostSought}, func(e projections.Effect) (string, string) { return e.Tool, "" }),

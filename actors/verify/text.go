@@ -28,7 +28,7 @@ func (v Result) Text() string {
 		}
 	}
 	for _, u := range v.Unchecked {
-		fmt.Fprintf(&b, "  not checked: %d %s\n", u.Count, u.What)
+		fmt.Fprintf(&b, "  not checked: %s (%d)\n", u.What, u.Count)
 	}
 	return b.String()
 }

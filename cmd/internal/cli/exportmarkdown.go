@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sort"
 	"strings"
 	"time"
 
@@ -86,17 +87,14 @@ func outputOf(ev messages.Event) string {
 
 // detail folds the frames from where a turn's inputs are first named to its end.
 func (x *markdownExport) detail(agent messages.AgentID, t projections.Turn) projections.TurnDetail {
-	first := len(x.frames)
+	first := sort.Search(len(x.frames), func(i int) bool { return x.frames[i].Last() >= t.Started })
 	for _, id := range t.Inputs {
 		if i, is := x.named[id]; is {
 			first = min(first, i)
 		}
 	}
 	fold := projections.TurnDetails{ID: t.ID}
-	for i, f := range x.frames {
-		if i < first && f.Last() < t.Started {
-			continue
-		}
+	for _, f := range x.frames[first:] {
 		if projections.Fold(f, 0, &fold); t.Ended != 0 && f.Last() >= t.Ended {
 			break
 		}

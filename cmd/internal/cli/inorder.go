@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"os"
 
@@ -34,7 +35,7 @@ func eachChosen[R any](ctx context.Context, a *app, of *chosen, file string, atO
 			return err
 		}
 		defer func() { _ = f.Close() }()
-		return inOrder(ctx, atOnce, export.Agents(f), w.exported, w.show)
+		return inOrder(ctx, atOnce, agentsIn(f), w.exported, w.show)
 	}
 	c, ctx, done, err := a.client(ctx)
 	if err != nil {
@@ -47,6 +48,20 @@ func eachChosen[R any](ctx context.Context, a *app, of *chosen, file string, atO
 		return w.stored(ctx, c, agent)
 	}, w.show)
 	return cmp.Or(err, unlisted)
+}
+
+// agentsIn yields the agents of a file that export has written. Its errors name the file.
+func agentsIn(f *os.File) iter.Seq2[*export.Agent, error] {
+	return func(yield func(*export.Agent, error) bool) {
+		for agent, err := range export.Agents(f) {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", f.Name(), err)
+			}
+			if !yield(agent, err) {
+				return
+			}
+		}
+	}
 }
 
 // faultless yields a list without an error.

@@ -56,7 +56,7 @@ with --live-tools alone also if a result differs.`,
   reprise verify --kind support --candidate ./reprise.yaml --live-model --set model=openai/gpt-5.5 --grade ./grade.sh
   reprise verify support/ticket-42 --candidate ./reprise.yaml --live-tools`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v.live.graded, v.live.bounded = cmd.Flags().Changed("grade"), cmd.Flags().Changed("min-score")
+			v.live.given(cmd.Flags())
 			if err := cmp.Or(ofAll(cmd, args, []string{"tenant"}, nil), v.check(args, cmd.Flags().Changed("tenant"))); err != nil {
 				return err
 			}

@@ -27,8 +27,8 @@ type liveFlags struct {
 	set      []string
 	grade    string
 	minScore float64
-	// graded and bounded report that grade and minScore are given.
-	graded, bounded bool
+	// called, graded and bounded report that tools, grade and minScore are given.
+	called, graded, bounded bool
 }
 
 func (l *liveFlags) flags(f *pflag.FlagSet) {
@@ -40,8 +40,13 @@ func (l *liveFlags) flags(f *pflag.FlagSet) {
 	f.Float64Var(&l.minScore, "min-score", 0, "with --grade, the least score that the new run of an agent may have")
 }
 
+// given notes which of the flags are given.
+func (l *liveFlags) given(f *pflag.FlagSet) {
+	l.called, l.graded, l.bounded = f.Changed("live-tools"), f.Changed("grade"), f.Changed("min-score")
+}
+
 // on reports whether agents run again.
-func (l *liveFlags) on() bool { return l.model || l.tools != "" }
+func (l *liveFlags) on() bool { return l.model || l.called }
 
 // check refuses flags that make no sense together.
 func (l *liveFlags) check(candidate string) error {
@@ -56,7 +61,7 @@ func (l *liveFlags) check(candidate string) error {
 		return usage("--min-score: no program gives a score; name one with --grade")
 	case l.bounded && !(math.Abs(l.minScore) <= rerun.MaxScore): // nor NaN
 		return usage("--min-score %v: scores are numbers from %g to %g", l.minScore, -rerun.MaxScore, rerun.MaxScore)
-	case l.tools != "" && l.tools != string(rerun.ReadOnly) && l.tools != string(rerun.AllTools):
+	case l.called && l.tools != string(rerun.ReadOnly) && l.tools != string(rerun.AllTools):
 		return usage("--live-tools=%s: write --live-tools for those that only read, or --live-tools=all", l.tools)
 	}
 	return nil

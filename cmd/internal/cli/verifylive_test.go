@@ -137,7 +137,7 @@ func TestVerifyLive(t *testing.T) { // A82
 		w.run("delete", "support/bare", "--yes").exits(0)
 		w.run(live("support/bare")...).exits(1, "support/bare: cannot be run again: it is deleted")
 		w.file("cut.jsonl", strings.Repeat("x", 10))
-		w.run(live("--from-file", "cut.jsonl")...).exits(1, "line 1: the file is cut off here")
+		w.run(live("--from-file", "cut.jsonl")...).exits(1, "cut.jsonl: line 1: the file is cut off here")
 	})
 }
 
@@ -147,7 +147,9 @@ func TestVerifyLiveUsage(t *testing.T) {
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--set", "model=a/b").exits(2, "give --live-model, too")
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--grade", "x").exits(2, "give --live-model, too")
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--min-score", "1").exits(2, "name one with --grade")
-	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-tools=some").exits(2, "--live-tools=all")
+	for _, tools := range []string{"--live-tools=some", "--live-tools="} {
+		w.run("verify", "support/a", "--candidate", "x.yaml", tools).exits(2, "write --live-tools for those that only read, or --live-tools=all")
+	}
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "colour=red").exits(2, `--set "colour=red": what can be set is model, instructions and tools`)
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "model=a/b", "--set", "model=c/d").exits(2, `--set "model=a/b" and --set "model=c/d" both set model`)
 	w.run("verify", "support/a", "--candidate", "x.yaml", "--live-model", "--set", "tools=").exits(2, `--set "tools=": write NAME=VALUE`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, f
 	if file == "" {
 		out := a.out
 		if isTerminal(out) {
-			out = harmless{out}
+			out = &harmless{to: out}
 		}
 		_, err := c.Blob(ctx, agent, hash, out)
 		return err
@@ -74,10 +75,21 @@ func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, f
 }
 
 // harmless is a terminal that what passes cannot steer.
-type harmless struct{ to io.Writer }
+type harmless struct {
+	to    io.Writer
+	begun []byte // the first bytes of a character, which the next write ends
+}
 
 // Write writes p with what is not printable made visible.
-func (h harmless) Write(p []byte) (int, error) {
-	_, err := io.WriteString(h.to, safe(string(p)))
+func (h *harmless) Write(p []byte) (int, error) {
+	text := append(h.begun, p...)
+	end := len(text)
+	for i := max(0, end-utf8.UTFMax+1); i < end; i++ {
+		if utf8.RuneStart(text[i]) && !utf8.FullRune(text[i:]) {
+			end = i
+		}
+	}
+	_, err := io.WriteString(h.to, safe(string(text[:end])))
+	h.begun = text[end:]
 	return len(p), err
 }

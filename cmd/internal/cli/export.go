@@ -173,7 +173,7 @@ const beforeOutput = 64 << 10
 func (a *app) toStandardOutput(checked bool, write func(io.Writer) error) error {
 	out := a.out
 	if isTerminal(out) {
-		out = harmless{out}
+		out = &harmless{to: out}
 	}
 	if !checked {
 		buf := bufio.NewWriterSize(out, beforeOutput)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/pflag"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -111,9 +112,9 @@ type liveRun struct {
 	total   int // 0: it is not known
 	counts  map[rerun.Outcome]int
 	used    rerun.Usages
-	// failed counts agents for which the exit code is 1.
-	failed int
-	scores [][]string
+	// failed counts agents for which the exit code is 1, and low those of them with a score under the least.
+	failed, low int
+	scores      [][]string
 	// recorded and now are the sums of scores.
 	recorded, now float64
 }
@@ -188,6 +189,9 @@ func (r *liveRun) show(v rerun.Result) error {
 	if g := v.Grades; g != nil && g.Now != nil {
 		r.recorded, r.now = r.recorded+g.Recorded.Score, r.now+g.Now.Score
 		r.scores = append(r.scores, scoreRow(v.Agent.String(), g.Recorded.Score, g.Now.Score))
+		if r.under(g.Now) {
+			r.low++
+		}
 	}
 	if r.json() {
 		return r.object(v)
@@ -208,8 +212,11 @@ func (r *liveRun) fails(v rerun.Result) bool {
 	case v.Grades == nil:
 		return false
 	}
-	return v.Grades.Now == nil || r.bounded && v.Grades.Now.Score < r.minScore
+	return v.Grades.Now == nil || r.under(v.Grades.Now)
 }
+
+// under reports whether a score is under the least.
+func (r *liveRun) under(s *rerun.Score) bool { return r.bounded && s.Score < r.minScore }
 
 // sum prints how many agents have which result, what they used, and the scores.
 func (r *liveRun) sum() {
@@ -234,6 +241,8 @@ func (r *liveRun) verdict() error {
 	switch {
 	case summed(r.counts) == 0:
 		return fail("`"+r.started+" ls` lists the agents", "there are no such agents: nothing was run")
+	case r.low > 0:
+		return fail("", "%s under --min-score %v", english.Plural(r.low, "score", ""), r.minScore)
 	case r.failed > 0:
 		return silent(exitFailed)
 	}

@@ -91,7 +91,7 @@ func TestVerifyLive(t *testing.T) { // A82
 		w.run(live("--all", "--set", "model=mine/new", "--grade", "sh grade.sh")...).exits(0, "score: recorded 1 (brief); now 0.25",
 			"AGENT      RECORDED  NOW    CHANGE", "support/b  1.000     0.250  -0.750", "mean       1.000     0.250  -0.750")
 		w.run(live("--all", "--set", "model=mine/new", "--grade", "sh grade.sh", "--min-score", "0.2")...).exits(0)
-		w.run(live("--all", "--set", "model=mine/new", "--grade", "sh grade.sh", "--min-score", "0.3")...).exits(1, "mean")
+		w.run(live("--all", "--set", "model=mine/new", "--grade", "sh grade.sh", "--min-score", "0.3")...).exits(1, "mean", "2 scores under --min-score 0.3")
 		w.run(live("support/a", "--grade", "sh -c false")...).exits(1, "no score: the recorded run has no score: exit code 1")
 		w.run(live("support/a", "--grade", "echo good")...).exits(1, `it printed "good"`)
 		w.run(live("support/a", "--grade", "./none.sh")...).exits(2, "--grade", "none.sh")

@@ -163,7 +163,7 @@ func TestInputRefused(t *testing.T) {
 		s.Until(ann, "turn.completed", 2)
 	}, "Hi")
 	o := rerun.Options{Model: true, Set: messages.ForkChanges{Tools: []string{"look"}}}
-	r := again(t, b.config(script()), rec, o, rerun.Failed, "support/ann: failed: turn 2: the recorded command", "tool_choice", "now 1 model calls")
+	r := again(t, b.config(script()), rec, o, rerun.Failed, "support/ann: failed: turn 2: the recorded command", "tool_choice", "now 1 model call,")
 	if len(r.Turns) != 2 || !r.Turns[0].Same {
 		t.Errorf("got %+v", r.Turns)
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -106,7 +108,7 @@ func (u *Usages) Text() string {
 }
 
 func usedText(u projections.Used) string {
-	text := fmt.Sprintf("%d model calls, %d tokens in, %d out", u.Calls, u.Usage.Input, u.Usage.Output)
+	text := fmt.Sprintf("%s, %d tokens in, %d out", english.Plural(u.Calls, "model call", ""), u.Usage.Input, u.Usage.Output)
 	if u.Cost != 0 {
 		text += ", cost " + u.Cost.String()
 	}

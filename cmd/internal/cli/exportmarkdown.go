@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/cmd/internal/replay"
 	"github.com/reprise-dev/reprise/eventlog/export"
 	"github.com/reprise-dev/reprise/messages"
@@ -106,7 +108,7 @@ func (x *markdownExport) detail(agent messages.AgentID, t projections.Turn) proj
 func (x *markdownExport) turn(agent messages.AgentID, t projections.Turn) {
 	d := x.detail(agent, t)
 	x.line("\n## Turn %s: %s\n", code(string(d.ID)), d.Phase)
-	about := fmt.Sprintf("Event %d, %s. %d steps, %s", d.Started, d.StartedAt.UTC().Format(time.DateTime), d.Steps, costText(d.Usage, d.Cost))
+	about := fmt.Sprintf("Event %d, %s. %s, %s", d.Started, d.StartedAt.UTC().Format(time.DateTime), english.Plural(d.Steps, "step", ""), costText(d.Usage, d.Cost))
 	if !d.EndedAt.IsZero() {
 		about += ", " + replay.Took(d.StartedAt, d.EndedAt)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cmd/internal/replay"
@@ -61,7 +62,7 @@ func (a *app) turnText(t projections.TurnDetail) {
 		a.headline("answer", "")
 		a.paragraph(output)
 	}
-	total := fmt.Sprintf("%d steps, %s", t.Steps, costText(t.Usage, t.Cost))
+	total := english.Plural(t.Steps, "step", "") + ", " + costText(t.Usage, t.Cost)
 	if !t.EndedAt.IsZero() {
 		total += ", " + replay.Took(t.StartedAt, t.EndedAt)
 	}

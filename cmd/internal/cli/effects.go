@@ -98,11 +98,11 @@ func outcomeText(e projections.Effect) string {
 	if e.Kind != "" {
 		outcome += " (" + projections.Printable(string(e.Kind), 40) + ")"
 	}
-	if e.Dry {
-		outcome += ", dry"
-	}
 	if e.By != "" {
 		outcome += " by " + projections.Printable(string(e.By), 40)
+	}
+	if e.Dry {
+		outcome += ", dry"
 	}
 	if e.Person != nil {
 		outcome += ", decided by " + replay.Person(e.Person)

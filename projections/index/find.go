@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"iter"
 	"strings"
 	"time"
@@ -61,9 +60,9 @@ func (q FindQuery) statement(after position) (s statement) {
 	q.texts(&s, after)
 	s.add(` UNION ALL SELECT * FROM (`)
 	for i, of := range []struct{ table, column, what, shown string }{
-		{"items", "input", "input id", `t.turn AS turn, t.text AS text, NULL AS line`},
-		{"effects", "call", "call id", `'' AS turn, '' AS text, t.line AS line`},
-		{"effects", "key", "key", `'' AS turn, '' AS text, t.line AS line`},
+		{"items", "input", "input id", `t.turn AS turn, t.text AS text, NULL AS line, 0 AS crc`},
+		{"effects", "call", "call id", `'' AS turn, '' AS text, t.line AS line, t.crc AS crc`},
+		{"effects", "key", "key", `'' AS turn, '' AS text, t.line AS line, t.crc AS crc`},
 	} {
 		if i > 0 {
 			s.add(` UNION ALL `)
@@ -85,7 +84,7 @@ func (q FindQuery) statement(after position) (s statement) {
 // texts adds the part of the statement for texts with the words, each with what is around
 // them, in the marks that snippetOf removes.
 func (q FindQuery) texts(s *statement, after position) {
-	s.add(`SELECT words.rowid AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, t.what AS what, '' AS name, t.turn AS turn, snippet(words, 0, char(2), char(3), '…', 24) AS text, NULL AS line, t.n <= a.forked AS before_fork
+	s.add(`SELECT words.rowid AS id, t.at AS at, a.kind AS kind, a.key AS key, t.n AS n, t.what AS what, '' AS name, t.turn AS turn, snippet(words, 0, char(2), char(3), '…', 24) AS text, NULL AS line, 0 AS crc, t.n <= a.forked AS before_fork
 		FROM words CROSS JOIN items t ON t.id = words.rowid CROSS JOIN agents a ON a.id = t.agent WHERE words MATCH ?`, q.match())
 	if !q.Since.IsZero() {
 		s.add(` AND words.rowid >= ?`, q.Since.UnixNano()&^withinUnit)
@@ -151,14 +150,15 @@ func foundRow(r *sql.Rows, tenant string) (Row, error) {
 	var id int64
 	var text string
 	var line []byte
-	if err := r.Scan(&id, &at.At, &at.Kind, &at.Key, &at.N, &at.What, &f.ID, &f.Turn, &text, &line, &f.BeforeFork); err != nil {
+	var crc uint32
+	if err := r.Scan(&id, &at.At, &at.Kind, &at.Key, &at.N, &at.What, &f.ID, &f.Turn, &text, &line, &crc, &f.BeforeFork); err != nil {
 		return Row{}, err
 	}
 	f.Agent, f.N = messages.AgentID{Tenant: tenant, Kind: at.Kind, Key: at.Key}, messages.EventNumber(at.N)
 	f.At, f.What, f.Snippet = time.Unix(0, at.At).UTC(), projections.FoundKind(at.What), snippetOf(text)
 	if line != nil {
-		var e projections.Effect
-		if err := json.Unmarshal(line, &e); err != nil {
+		e, err := readLine(line, crc)
+		if err != nil {
 			return Row{}, err
 		}
 		f.Turn, f.Snippet = e.Turn, snippetOf(e.Tool+" "+e.Arguments)

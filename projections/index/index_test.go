@@ -851,18 +851,29 @@ func TestQueriesReportDamage(t *testing.T) { // A87
 func TestChangedLineIsDamage(t *testing.T) { // A87
 	w := newLogWriter(9)
 	w.appendTurns(5, 30)
-	s := open(t, file(t))
-	w.apply(t, s, 100)
-	if _, err := s.write.Exec(`UPDATE effects SET line = replace(line, '"turn"', '"torn"')`); err != nil {
-		t.Fatal(err)
-	}
-	if err := first(s.Effects(t.Context(), Query{Tenant: "default"})); !Damaged(err) {
-		t.Errorf("got error %v, want damage", err)
-	}
-	select {
-	case <-s.Broken():
-	default:
-		t.Error("Broken: got an open channel, want a closed one")
+	for view, ask := range map[string]func(s *Store) iter.Seq2[Row, error]{
+		"effects":   func(s *Store) iter.Seq2[Row, error] { return s.Effects(t.Context(), Query{Tenant: "default"}) },
+		"approvals": func(s *Store) iter.Seq2[Row, error] { return s.Approvals(t.Context(), Query{Tenant: "default"}) },
+		"find": func(s *Store) iter.Seq2[Row, error] {
+			return s.Find(t.Context(), FindQuery{Tenant: "default", Search: search(t, "c3")})
+		},
+	} {
+		s := open(t, file(t))
+		w.apply(t, s, 100)
+		if err := first(ask(s)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.write.Exec(`UPDATE effects SET line = replace(line, '"turn"', '"torn"')`); err != nil {
+			t.Fatal(err)
+		}
+		if err := first(ask(s)); !Damaged(err) {
+			t.Errorf("%s: got error %v, want damage", view, err)
+		}
+		select {
+		case <-s.Broken():
+		default:
+			t.Errorf("%s: Broken: got an open channel, want a closed one", view)
+		}
 	}
 }
 

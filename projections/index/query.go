@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"iter"
@@ -125,12 +126,22 @@ func effectRow(r *sql.Rows) (row Row, err error) {
 // 0: none.
 func effectLine(line []byte, crc uint32, repeats int64) (json.RawMessage, error) {
 	if len(line) == 0 || checksum(line) != crc {
-		return nil, errStrange
+		return nil, errLine
 	}
 	if repeats != 0 { // the last field of projections.Effect
 		line = append(strconv.AppendInt(append(line[:len(line)-1:len(line)-1], `,"repeats":`...), repeats, 10), '}')
 	}
 	return line, nil
+}
+
+var errLine = errors.New("the line of a call does not have its checksum")
+
+// readLine decodes the line of a call.
+func readLine(line []byte, crc uint32) (e projections.Effect, err error) {
+	if line, err = effectLine(line, crc, 0); err == nil {
+		err = json.Unmarshal(line, &e)
+	}
+	return e, err
 }
 
 // checksum is that of a line.
@@ -148,7 +159,7 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	var after position
 	err := readCursor(q.After, ofApprovals, &after)
 	q.Outcome = projections.CallWaiting
-	st := q.calls(`e.kind, e.name, e.n, e.line`, "effects_outcome")
+	st := q.calls(`e.kind, e.name, e.n, e.line, e.crc`, "effects_outcome")
 	if q.After != "" {
 		st.add(` AND (e.kind, e.name, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
 	}
@@ -161,11 +172,11 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 func approvalRow(r *sql.Rows) (Row, error) {
 	var at position
 	var line []byte
-	if err := r.Scan(&at.Kind, &at.Key, &at.N, &line); err != nil {
+	var crc uint32
+	if err := r.Scan(&at.Kind, &at.Key, &at.N, &line, &crc); err != nil {
 		return Row{}, err
 	}
-	var e projections.Effect
-	err := json.Unmarshal(line, &e)
+	e, err := readLine(line, crc)
 	approval, _ := e.AsApproval()
 	return Row{cursor(ofApprovals, at), fmt.Sprintf("%s\x00%s\x00%020d", at.Kind, at.Key, at.N), approval}, err
 }

@@ -847,7 +847,8 @@ func TestQueriesReportDamage(t *testing.T) { // A87
 	}
 }
 
-// A line of a call that is not the one that was stored is damage, also if it is JSON.
+// A line of a call that is not the one that was stored is damage, also if it is JSON. The log says so before the
+// query ends.
 func TestChangedLineIsDamage(t *testing.T) { // A87
 	w := newLogWriter(9)
 	w.appendTurns(5, 30)
@@ -858,7 +859,8 @@ func TestChangedLineIsDamage(t *testing.T) { // A87
 			return s.Find(t.Context(), FindQuery{Tenant: "default", Search: search(t, "c3")})
 		},
 	} {
-		s := open(t, file(t))
+		s, log := open(t, file(t)), new(bytes.Buffer)
+		s.logger = slog.New(slog.NewTextHandler(log, nil))
 		w.apply(t, s, 100)
 		if err := first(ask(s)); err != nil {
 			t.Fatal(err)
@@ -866,8 +868,8 @@ func TestChangedLineIsDamage(t *testing.T) { // A87
 		if _, err := s.write.Exec(`UPDATE effects SET line = replace(line, '"turn"', '"torn"')`); err != nil {
 			t.Fatal(err)
 		}
-		if err := first(ask(s)); !Damaged(err) {
-			t.Errorf("%s: got error %v, want damage", view, err)
+		if err := first(ask(s)); !Damaged(err) || !strings.Contains(log.String(), err.Error()) {
+			t.Errorf("%s: got error %v, want damage; logged %q, want the error", view, err, log)
 		}
 		select {
 		case <-s.Broken():

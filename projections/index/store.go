@@ -262,7 +262,7 @@ func (s *Store) shut() (err error) {
 	return err
 }
 
-// met returns the error of a query, and closes broken if that is damage.
+// met returns the error of a query. If that is damage it logs it, and closes damaged.
 func (s *Store) met(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -272,6 +272,7 @@ func (s *Store) met(ctx context.Context, err error) error {
 	}
 	if Damaged(err) {
 		s.once.Do(func() {
+			s.logger.Error("a query of the index has met damage", "file", s.path, "error", err)
 			s.damage = err
 			close(s.damaged)
 		})

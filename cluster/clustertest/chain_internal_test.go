@@ -20,6 +20,11 @@ func TestChainBites(t *testing.T) {
 			{frame: &messages.Frame{ID: "f3", Epoch: 7, First: 3, Prev: "f2", PrevDigest: "d2", Events: []messages.Event{messages.AgentActivated{}}}, digest: "d3"},
 		}
 	}
+	forked := func(s []stored) []stored {
+		s[1].frame.Prev, s[1].frame.PrevDigest = "", ""
+		s[1].frame.Events = []messages.Event{messages.AgentForked{Agent: a.Full(), Parent: "default/worker/p", At: 1, Digest: "p1"}}
+		return s[1:]
+	}
 	for name, c := range map[string]struct {
 		harm func([]stored) []stored
 		want string
@@ -29,7 +34,12 @@ func TestChainBites(t *testing.T) {
 		"a frame twice":  {func(s []stored) []stored { return append(s, s[2]) }, "does not follow frame f3"},
 		"other bytes":    {func(s []stored) []stored { s[1].digest = "x"; return s }, "does not follow frame f2"},
 		"a fallen epoch": {func(s []stored) []stored { s[2].frame.Epoch = 3; return s }, "has epoch 3, the one before it 4"},
-		"no beginning":   {func(s []stored) []stored { return s[1:] }, "begins with event 2"},
+		"no parent":      {forked, "begins with the events of worker/p up to 1"},
+		"a copy": {func(s []stored) []stored {
+			s[2].frame.Events = []messages.Event{messages.ForkDetached{Last: 1, Digest: "p1", Frames: &messages.Blob{SHA256: "b"}}}
+			return forked(s)
+		}, ""},
+		"no beginning": {func(s []stored) []stored { return s[1:] }, "begins with event 2"},
 		"a tombstone": {func(s []stored) []stored {
 			s[1].frame.Events = []messages.Event{messages.AgentDeleted{}}
 			return s[1:]

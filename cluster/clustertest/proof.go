@@ -219,7 +219,7 @@ func (e *evidence) chain(a messages.AgentID, frames []stored) {
 		f := s.frame
 		if last.frame == nil {
 			if messages.Is(f.Events[0].EventType(), messages.BeginsFork) && f.Prev == "" {
-				e.prefix(a, f)
+				e.prefix(a, frames)
 			} else if (f.First != 1 || f.Prev != "") && !tombstone(f) {
 				e.b.fault("the first frame of %s begins with event %d and follows %q", a, f.First, f.Prev)
 			}
@@ -241,8 +241,10 @@ func (e *evidence) chain(a messages.AgentID, frames []stored) {
 }
 
 // prefix holds that the frame whose events come last before the own first one of an agent is that of its
-// parent. What is in front of an imported agent is in no log, and which it is of an encrypted one cannot be read.
-func (e *evidence) prefix(a messages.AgentID, f *messages.Frame) {
+// parent, unless it has copied them, for then its parent may be deleted. What is in front of an imported agent is
+// in no log, and which it is of an encrypted one cannot be read.
+func (e *evidence) prefix(a messages.AgentID, frames []stored) {
+	f := frames[0].frame
 	p, is := messages.PrefixOf(f)
 	if !is && !f.Encrypted() {
 		e.b.fault("the first frame of %s begins with event %d, and names no events before that", a, f.First)
@@ -252,9 +254,15 @@ func (e *evidence) prefix(a messages.AgentID, f *messages.Frame) {
 			return
 		}
 	}
-	if (p.Agent != messages.AgentID{}) {
+	if (p.Agent != messages.AgentID{}) && !slices.ContainsFunc(frames, copied) {
 		e.b.fault("%s begins with the events of %s up to %d, whose frame is not the one with the digest %s", a, p.Agent, p.Last, p.Digest)
 	}
+}
+
+// copied reports whether an agent has copied what it begins with by a frame.
+func copied(s stored) bool {
+	_, is := messages.CopyOf(s.frame)
+	return is
 }
 
 // whole are the frames of an agent behind those of the parents that it begins with.

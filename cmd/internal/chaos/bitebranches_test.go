@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
@@ -49,6 +50,17 @@ func forkedFrom(t *testing.T, fork string) *evidence {
 	return e
 }
 
+// detachedFrom is the evidence of [forkedFrom] if the parent was deleted before the fork took its own input.
+func detachedFrom(e *evidence, fork string) *branch {
+	const agent = "default/worker/a"
+	e.logs[agent] = []client.Event{{N: 16, Type: "agent.deleted", Data: json.RawMessage(`{}`)}}
+	e.branches[agent] = &branch{agent: agent, gone: true}
+	e.sent["d-1"] = &sent{ID: "d-1", Agent: agent, Command: "delete"}
+	of := e.branches[fork]
+	of.detached, of.before = true, slices.Clone(e.logs[fork][:10])
+	return of
+}
+
 // TestProofBitesBranches holds that the proof finds what must not be of forks and imported agents.
 func TestProofBitesBranches(t *testing.T) { // A81
 	const agent, fork = "default/worker/a", "default/worker/f"
@@ -80,6 +92,22 @@ func TestProofBitesBranches(t *testing.T) { // A81
 			e.logs[fork][9].Data = json.RawMessage(`{"turn":"t2","inputs":["p-1"],"output":"else"}`)
 		},
 			"turn t2 should have said"},
+		"detached": {func(e *evidence) { detachedFrom(e, fork) }, ""},
+		"detached, and under other names": {func(e *evidence) {
+			detachedFrom(e, fork).before[1].Data = json.RawMessage(`{"turn":"t2","blob":{"sha256":"a","stored":"b"}}`)
+			e.logs[fork][1].Data = json.RawMessage(`{"turn":"t2","blob":{"sha256":"a","stored":"c"}}`)
+		}, ""},
+		"detached, and another past": {func(e *evidence) { detachedFrom(e, fork).before[1].Data = json.RawMessage(`{"turn":"t2","inputs":[]}`) },
+			"event 2 is not what it was"},
+		"detached, and another own event": {func(e *evidence) { detachedFrom(e, fork).before[6].Type = "turn.paused" },
+			"event 7 is not what it was"},
+		"detached, and later": {func(e *evidence) { detachedFrom(e, fork).before[3].At = time.Unix(0, 0) },
+			"event 4 is not what it was"},
+		"detached, and shorter": {func(e *evidence) {
+			detachedFrom(e, fork).before = append(slices.Clone(e.logs[fork]), again(e.logs[fork][12], 14))
+		}, "event 14 is not what it was"},
+		"detached, and at rest": {func(e *evidence) { detachedFrom(e, fork).before = e.logs[fork] },
+			"it has had no turn since default/worker/a was deleted"},
 		"an effect twice": {func(e *evidence) {
 			e.logs[fork][7].Data = json.RawMessage(`{"turn":"t2","call":"x","on_unknown":"rerun","key":"default/worker/f/t2/x","attempt":2}`)
 			for _, what := range []string{"invoked", "effect", "effect"} {

@@ -130,7 +130,7 @@ func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
 		}
 		var before bool
 		if was, before = b.shown[agent][e.N]; before {
-			if same = sameEvent(was, e); !same {
+			if same = b.branches[agent].same(e, was); !same {
 				b.differ = append(b.differ, violation{agent, shownTwice, []client.Event{was, e}})
 			}
 			return

@@ -22,8 +22,12 @@ type branch struct {
 	inside        bool // of a turn
 	// begun reports that it exists, gone that it was deleted.
 	begun, gone bool
-	ctx         context.Context // of those who read it
-	cancel      context.CancelFunc
+	// detached reports that it copied the events of its source, which was deleted then. before is the log that
+	// it had before that, or before its source's source was deleted so.
+	detached bool
+	before   []client.Event
+	ctx      context.Context // of those who read it
+	cancel   context.CancelFunc
 }
 
 // own are the events of an agent's log that are its own: those behind what it begins with.
@@ -44,9 +48,10 @@ func (e *evidence) owned() map[string][]client.Event {
 	return logs
 }
 
-// forkedAt is the agent that is forked for an event of another one: what a fork has of its source is forked there.
+// forkedAt is the agent that is forked for an event of another one: what a fork has of its source is forked there,
+// while that exists.
 func (b *book) forkedAt(agent string, n messages.EventNumber) string {
-	for of := b.branches[agent]; of != nil && !of.imported && n <= of.at; of = b.branches[agent] {
+	for of := b.branches[agent]; of != nil && !of.imported && !of.detached && n <= of.at; of = b.branches[agent] {
 		agent = of.source
 	}
 	return agent
@@ -93,13 +98,36 @@ func (t *trial) began() {
 	}
 }
 
-// storedAs finds under what digests the payloads of an agent are stored. Those of an imported one, of which the
-// frames of an import in an export are none, are encrypted by its own key.
+// storedAs finds under what digests the payloads of an agent are stored. Those that a branch has a copy of, of which
+// the frames of an import are none, are encrypted by its own key.
 var storedAs = regexp.MustCompile(`,"stored":"[0-9a-f]*"|"frames":{[^}]*}`)
 
-// same reports whether an event of a branch is that of its source.
+// changed is the first event of a branch that is not in its log as it was before; nil: there is none.
+func (b *branch) changed(log []client.Event) *violation {
+	for i, was := range b.before {
+		if i >= len(log) || log[i].N != was.N || !log[i].At.Equal(was.At) || !b.same(log[i], was) {
+			what := fmt.Sprintf("event %d is not what it was before %s, or what that began with, was deleted", was.N, b.source)
+			return &violation{b.agent, what, append([]client.Event{was}, log[i:min(i+1, len(log))]...)}
+		}
+	}
+	return nil
+}
+
+// keeps holds that an agent kept the events that it began with when their agent was deleted, and had a turn since.
+func (t *trial) keeps() {
+	b := t.branches[t.agent]
+	if v := b.changed(t.log); v != nil {
+		t.found = append(t.found, *v)
+		return
+	}
+	if b.before != nil && !slices.ContainsFunc(t.log[len(b.before):], func(ev client.Event) bool { return ev.Type == "turn.started" || ev.Type == "agent.cleared" }) {
+		t.wrong(nil, "it has had no turn since %s was deleted", b.source)
+	}
+}
+
+// same reports whether an event of an agent is that of its source, if it is a branch, or what it was before.
 func (b *branch) same(ev, was client.Event) bool {
-	if b.imported {
+	if b != nil && ev.N <= b.at && (b.imported || b.before != nil) {
 		ev.Data, was.Data = storedAs.ReplaceAll(ev.Data, nil), storedAs.ReplaceAll(was.Data, nil)
 	}
 	return sameEvent(ev, was)
@@ -141,6 +169,16 @@ func (t *trial) forks() {
 	}
 }
 
+// detached counts the forks that copied the events of their sources, which were deleted.
+func (e *evidence) detached() (n int) {
+	for _, b := range e.branches {
+		if b.detached {
+			n++
+		}
+	}
+	return n
+}
+
 // branchesString counts branches, and what their calls had without a run of the tool.
 func (e *evidence) branchesString() string {
 	begun, imported, gone, dry, known := 0, 0, 0, 0, 0
@@ -167,5 +205,5 @@ func (e *evidence) branchesString() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d forks and %d imports (%d of them deleted) with %d dry calls, %d of them with a result on record", begun, imported, gone, dry, known)
+	return fmt.Sprintf("%d forks and %d imports (%d of them deleted, %d detached) with %d dry calls, %d of them with a result on record", begun, imported, gone, e.detached(), dry, known)
 }

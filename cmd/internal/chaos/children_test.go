@@ -56,6 +56,9 @@ func (e *evidence) fetch(ctx context.Context, c *client.Client) error {
 	var all []payload
 	for agent := range e.logs {
 		log, seen := e.own(agent), make(map[string]bool)
+		if b := e.branches[agent]; b != nil && b.detached {
+			log = e.logs[agent]
+		}
 		for _, ev := range log {
 			for _, found := range sha256s.FindAllStringSubmatch(string(ev.Data), -1) {
 				if !seen[found[1]] {

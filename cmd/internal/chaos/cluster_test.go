@@ -266,7 +266,7 @@ func (c *cluster) tail() string {
 	return b.String()
 }
 
-// long is a run that must have had writes refused. In a shorter one that is chance: a
+// long is a run that must have had writes refused and forks detached. In a shorter one that is chance: a
 // write must have been on its way when its agent's owner changed.
 const long = 10 * time.Minute
 
@@ -289,7 +289,7 @@ func (c *cluster) finish() {
 	c.t.Logf("seed %d, %d nodes, %d servers, encrypted %t, %s: %+v; %s; %s\n%s", *seed, *nodes, *servers, c.encrypted,
 		until.Sub(c.began).Round(time.Second), account, c.book, proof, c.table(proof.owned(), until))
 	c.punctual(figure(proof.owned(), proof.sent, until), c.outages, *servers > 1)
-	if account.Moves == 0 || c.fenced() == 0 && *duration >= long {
-		c.t.Errorf("the run does not count: the fence refused %d writes, and %d partitions moved", c.fenced(), account.Moves)
+	if account.Moves == 0 || *duration >= long && (c.fenced() == 0 || proof.detached() == 0) {
+		c.t.Errorf("the run does not count: the fence refused %d writes, %d partitions moved, and %d forks were detached", c.fenced(), account.Moves, proof.detached())
 	}
 }

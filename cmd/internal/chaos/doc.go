@@ -18,9 +18,9 @@
 //
 // Agents are forked at events that the seed chose, inside of turns and forks of forks too, and exports of
 // them are imported under other addresses. Some of these use their tools, some are deleted with the forks
-// below them. Each must begin once, with the events and the history of its source; no dry call may reach a
-// tool; and what it does later may be in no log but its own. In the end reprise verify must find every
-// agent equal.
+// below them, and some once their forks have copied their events: these read as before, and work on. Each must
+// begin once, with the events and the history of its source; no dry call may reach a tool; and what it does
+// later may be in no log but its own. In the end reprise verify must find every agent equal.
 //
 // TestCluster puts the same load, book and proof on a cluster of real processes, nodes
 // and NATS servers of package clustertest, and harms it: nodes are killed, frozen past
@@ -32,7 +32,7 @@
 // appended to lists and read of them through any node must be linearizable; in the end
 // partitions are even, and every node lists the living nodes alone. The servers force
 // each message to disk. A run in which no partition moved has failed, and one of ten
-// minutes in which the log refused no write of a node that was no owner any more.
+// minutes in which the log refused no write of a node that was no owner any more, or no fork was detached.
 //
 // Pauses have upper bounds, by the times in the log: ten times the second in which agents
 // continue elsewhere, for an agent that has work and waits for no one outside, and for all agents

@@ -36,31 +36,35 @@ func newForker(w *world, i int) *forker {
 	return &forker{publisher: publisher{w: w, name: fmt.Sprintf("f%d", i), prompt: i == 0, random: rand.New(rand.NewPCG(*seed, 1<<44+uint64(i)))}}
 }
 
-// step makes a branch and has it work, or clears or deletes one.
+// step makes a branch and has it work, or clears, deletes or detaches one.
 func (f *forker) step() {
 	var err error
 	switch n := f.random.IntN(12); {
-	case n < 3 && len(f.made) > 0:
-		err = f.delete(f.made[f.random.IntN(len(f.made))])
+	case n < 2 && len(f.made) > 0:
+		err = f.delete(f.any(), "--cascade")
 	case n < 4 && len(f.made) > 0:
-		err = f.clear(f.made[f.random.IntN(len(f.made))])
-	case n < 6:
-		err = f.branchOff(f.imports)
+		err = f.detach(f.any())
+	case n < 5 && len(f.made) > 0:
+		err = f.clear(f.any())
+	case n < 7:
+		err = f.branchOff(f.source(), f.imports)
 	default:
-		err = f.branchOff(f.fork)
+		err = f.branchOff(f.source(), f.fork)
 	}
 	if err != nil {
 		f.w.fault("%s: %v", f.name, err)
 	}
 }
 
-// branchOff makes a branch of some agent, and has it work.
-func (f *forker) branchOff(how func(*branch) error) error {
-	f.number++
-	b := f.source()
+// any draws a branch.
+func (f *forker) any() *branch { return f.made[f.random.IntN(len(f.made))] }
+
+// branchOff makes a branch, if there is an event for it, and has it work.
+func (f *forker) branchOff(b *branch, how func(*branch) error) error {
 	if b == nil {
 		return nil
 	}
+	f.number++
 	b.agent = fmt.Sprintf("%s/%s-%d", b.source[:strings.LastIndex(b.source, "/")], f.name, f.number)
 	b.ctx, b.cancel = context.WithCancel(f.w.ctx)
 	f.w.book.Write(func() { f.w.book.branches[b.agent] = b })
@@ -97,9 +101,13 @@ func (f *forker) source() *branch {
 	return &branch{source: source, at: at}
 }
 
-// fork forks an agent, and waits until that is settled. An event inside of a step is refused.
+// fork forks an agent, at its newest event if none is named, and waits until that is settled. An event
+// inside of a step is refused.
 func (f *forker) fork(b *branch) error {
-	f.w.book.Write(func() { b.source = f.w.book.forkedAt(b.source, b.at) })
+	newest := b.at == 0
+	if !newest {
+		f.w.book.Write(func() { b.source = f.w.book.forkedAt(b.source, b.at) })
+	}
 	c := messages.Fork{ID: b.agent, Fork: b.agent, At: b.at}
 	var answer messages.Answer
 	if _, err := f.w.insist(func(d *endpoint) (err error) { answer, err = d.client.Do(d.ctx, b.source, c); return err }); err != nil {
@@ -118,7 +126,10 @@ func (f *forker) fork(b *branch) error {
 		}
 		return errors.New("the stream ended before the fork was settled")
 	})
-	if b.begun = settled.N > 0; err == nil && !b.begun && settled.Refused != messages.Conflict {
+	if b.begun = settled.N > 0; b.begun && newest {
+		f.w.book.Write(func() { b.at = settled.N - 1 })
+	}
+	if err == nil && !b.begun && (newest || settled.Refused != messages.Conflict) {
 		err = errors.New(settled.Message)
 	}
 	return err
@@ -173,14 +184,12 @@ func (f *forker) adopt(b *branch) error {
 	if was, is := f.history(b.source, b.at), f.history(b.agent, b.at); !reflect.DeepEqual(was, is) {
 		return fmt.Errorf("its history is\n%+v\nand that of its source was\n%+v", is, was)
 	}
-	var log []client.Event
-	listed := 0
-	if _, err := f.w.insist(func(d *endpoint) (err error) {
-		if log, err = readLog(d.ctx, d.client, b.agent); err == nil {
-			listed, err = b.listed(d)
-		}
+	log, err := f.log(b)
+	if err != nil {
 		return err
-	}); err != nil {
+	}
+	listed := 0
+	if _, err := f.w.insist(func(d *endpoint) (err error) { listed, err = b.listed(d); return err }); err != nil {
 		return err
 	}
 	if b.imported == (listed == 1) {
@@ -189,6 +198,12 @@ func (f *forker) adopt(b *branch) error {
 	f.w.book.inherit(b, log)
 	f.w.running.Go(func() { f.w.follow(b.ctx, b.agent) })
 	return nil
+}
+
+// log reads the log of a branch.
+func (f *forker) log(b *branch) (log []client.Event, err error) {
+	_, over := f.w.insist(func(d *endpoint) error { log, err = readLog(d.ctx, d.client, b.agent); return err })
+	return log, over
 }
 
 // listed is how often a branch is among the forks of its source.

@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// work continues the turn of a branch, and sends it inputs. What the first one says was said to its source,
-// if something was since, so that dry calls have results on record.
+// work continues the turn of a branch, and sends it inputs.
 func (f *forker) work(b *branch) error {
 	var commands []messages.Command
 	if f.random.IntN(2) == 0 {
@@ -25,6 +24,13 @@ func (f *forker) work(b *branch) error {
 			return err
 		}
 	}
+	f.say(b)
+	return nil
+}
+
+// say sends inputs to a branch. What the first one says was said to its source, if something was since, so
+// that dry calls have results on record.
+func (f *forker) say(b *branch) {
 	for i := range 1 + f.random.IntN(2) {
 		s := &sent{Agent: b.agent, Publisher: f.name, Command: "input", Policy: messages.PolicyQueue, Plan: drawPlan(f.random)}
 		f.number++
@@ -36,7 +42,6 @@ func (f *forker) work(b *branch) error {
 		life, err := f.w.insist(func(d *endpoint) error { return f.send(d, s, f.prompt) })
 		f.settle(s, life, err)
 	}
-	return nil
 }
 
 // later is an input that the source of a branch has taken since.
@@ -69,9 +74,44 @@ func (f *forker) clear(b *branch) error {
 	return nil
 }
 
-// delete deletes a branch with its forks. Without them it is refused.
-func (f *forker) delete(b *branch) error {
+// detach forks a branch at its newest event, and deletes it once its forks have copied its events. What
+// begins with these reads as before, and works on.
+func (f *forker) detach(b *branch) error {
+	if err := f.branchOff(&branch{source: b.agent}, f.fork); err != nil {
+		return err
+	}
+	left := f.below(b)[1:]
+	for _, one := range left {
+		log, err := f.log(one)
+		if err != nil {
+			return err
+		}
+		f.w.book.Write(func() { one.before, one.detached = log, one.detached || one.source == b.agent })
+	}
+	if err := f.delete(b, "--detach"); err != nil {
+		return err
+	}
+	for _, one := range left {
+		log, err := f.log(one)
+		if err != nil {
+			return err
+		}
+		if v := one.changed(log); v != nil {
+			return fmt.Errorf("%v", v)
+		}
+		f.say(one)
+	}
+	return nil
+}
+
+// delete deletes a branch with its forks (--cascade), or without them once they have copied its events
+// (--detach). Without either it is refused.
+func (f *forker) delete(b *branch, how string) error {
 	all := f.below(b)
+	held := len(all) > 1
+	if how == "--detach" {
+		all = all[:1]
+	}
 	f.number++
 	for _, one := range all {
 		one.cancel()
@@ -82,14 +122,14 @@ func (f *forker) delete(b *branch) error {
 		_, err := d.client.Do(d.ctx, b.agent, messages.Delete{ID: fmt.Sprintf("%s-%d", f.name, f.number)})
 		return err
 	})
-	if held := len(all) > 1; held == (err == nil) || err != nil && messages.AsError(err).Code != messages.Conflict {
-		return fmt.Errorf("delete of %s, which has %d forks: %v", b.agent, len(all)-1, err)
+	if held == (err == nil) || err != nil && messages.AsError(err).Code != messages.Conflict {
+		return fmt.Errorf("delete of %s, which has forks (%t): %v", b.agent, held, err)
 	}
 	if err == nil {
 		return nil
 	}
 	_, err = f.w.insist(func(d *endpoint) error {
-		_, err := f.once(d, "delete", b.agent, "--cascade", "--yes")
+		_, err := f.once(d, "delete", b.agent, how, "--yes")
 		if s, unseen := d.client.Show(d.ctx, b.agent); unseen == nil && s.Deleted != nil {
 			return nil // by a run that was killed before it could report it, perhaps
 		}

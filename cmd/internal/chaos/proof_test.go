@@ -273,7 +273,7 @@ func (e *evidence) prove() (all []violation) {
 		}
 		checks := []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.decisions, t.commands, t.offspring, t.forks}
 		if b := e.branches[agent]; b != nil && b.begun {
-			checks = append(checks, t.began)
+			checks = append(checks, t.began, t.keeps)
 		}
 		for _, m := range e.mortals {
 			if m.agent == agent {
@@ -333,7 +333,7 @@ func (t *trial) memory() {
 			continue
 		}
 		is := t.log[n-1]
-		if !sameEvent(is, was) {
+		if !t.branches[t.agent].same(is, was) {
 			t.wrong([]client.Event{was, is}, "event %d was shown to a reader and is another now", n)
 		}
 	}

@@ -118,6 +118,10 @@ func (p *pausing) add(ev client.Event) (before pause, is bool) {
 	switch ev.Type {
 	case "input.accepted":
 		p.open[f.Input] = true
+	case "agent.forked", "agent.imported":
+		if ev.Turn != "" { // the turn of its source, whose calls wait for a person
+			p.waits[ev.Type] = true
+		}
 	case "approval.requested", "tool.unknown", "child.spawned":
 		p.waits[string(f.Call)] = true
 	case "approval.granted", "approval.denied", "tool.started", "tool.completed", "tool.failed", "tool.denied", "tool.skipped":
@@ -158,6 +162,7 @@ func TestPausesBite(t *testing.T) {
 		return []client.Event{event(0, "input.accepted", `{"input":"i"}`), event(1, "turn.started", `{}`), event(end, "turn.completed", `{"inputs":["i"]}`)}
 	}
 	waits := []client.Event{works(0)[0], event(1, "approval.requested", `{"call":"c"}`), event(30, "approval.granted", `{"call":"c"}`), works(31)[2]}
+	forked := append([]client.Event{{At: at(0), Type: "agent.forked", Turn: "t1"}}, works(30)...)
 	busy := make([]client.Event, 60) // another agent, so that not all stand still
 	for i := range busy {
 		busy[i] = event(i, "state.patched", `{}`)
@@ -177,6 +182,7 @@ func TestPausesBite(t *testing.T) {
 		"long":                     {works(12), busy, nil, false, "default/worker/a"},
 		"behind the load":          {works(70), busy, nil, false, "default/worker/a"},
 		"a person":                 {waits, busy, nil, false, ""},
+		"a turn of the source":     {forked, busy, nil, false, ""},
 		"all":                      {waits, nil, nil, false, "all agents"},
 		"no servers meanwhile":     {works(22), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, ""},
 		"no servers, but too long": {works(23), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, "default/worker/a"},

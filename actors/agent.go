@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -241,14 +242,15 @@ func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	return events, err
 }
 
-// apply gives outcomes to the machine and appends what follows.
+// apply gives outcomes to the machine and appends what follows, as one frame unless a model is
+// asked: it is sent the history of that event, which what comes behind it may change.
 func (a *agent) apply(batch []outcome) {
 	if a.broken != nil || len(batch) == 0 {
 		return
 	}
 	var events []messages.Event
 	cause := messages.Cause{Type: messages.CauseEffect}
-	for _, o := range batch {
+	for i, o := range batch {
 		if !a.awaits(o.of) {
 			continue
 		}
@@ -263,8 +265,15 @@ func (a *agent) apply(batch []outcome) {
 		}
 		events = append(events, more...)
 		cause.ID = string(o.of.Call)
-		if len(batch) > 1 {
-			a.cease(a.state.Effects()) // the rest of it may have come of what is no longer awaited
+		if len(batch) == 1 {
+			continue
+		}
+		effects := a.state.Effects()
+		a.cease(effects) // the rest of it may have come of what is no longer awaited
+		if len(events) > 0 && slices.ContainsFunc(effects, a.asksModel) {
+			a.commit(cause, events, nil)
+			a.apply(batch[i+1:])
+			return
 		}
 	}
 	if len(events) > 0 {

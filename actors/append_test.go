@@ -2,14 +2,17 @@ package actors_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -53,6 +56,51 @@ func TestOutcomesShareAFrame(t *testing.T) {
 				t.Errorf("a frame has %d outcomes, want all 3 or none", n)
 			}
 		}
+		end(node)
+	})
+}
+
+// A model is sent the history of the event that requests its call: a summary that arrives with
+// what begins the turn is in the next frame, and in the next request.
+func TestSummaryBehindARequest(t *testing.T) { // A80
+	synctest.Test(t, func(t *testing.T) {
+		log := &slow{Log: memlog.New(), next: make(chan struct{}, 100)}
+		s := actorstest.New(t, &eventlog.Store{Log: log})
+		gate := scripted.NewGate()
+		model := summarizes(func(providers.Request) scripted.Step {
+			return scripted.Held(gate, scripted.Say("they said one"))
+		})
+		node := s.Start(config(model))
+		for range 100 {
+			log.next <- struct{}{}
+		}
+		for i, text := range []string{"one", "two"} {
+			node.Must(ada, say(text, text))
+			s.Until(ada, "turn.completed", i+1)
+		}
+		node.Must(ada, later("u3", "three", after(time.Minute)))
+		node.Must(ada, messages.Compact{ID: "k1", Keep: 1, How: messages.CompactSummary})
+		<-gate.Reached()
+		for len(log.next) > 0 {
+			<-log.next
+		}
+		set := node.Ask(ada, messages.SetState{ID: "s1", Patch: []byte(`{"a":1}`)})
+		synctest.Wait() // its append has started
+		<-time.After(time.Minute)
+		synctest.Wait() // the input is due
+		gate.Release()
+		synctest.Wait() // the summary is made
+		close(log.next)
+		if a := set(); a.Err != nil {
+			t.Error(a.Err)
+		}
+		all := s.Until(ada, "turn.completed", 3)
+		if types := s.Types(ada); !slices.Contains(types, "history.compacted") {
+			t.Errorf("got the events %v, want a summary among them", types)
+		}
+		ends(t, all)
+		requests := model.Requests()
+		wantItems(t, requests[len(requests)-1], "user one", "assistant heard one", "user two", "assistant heard two", "user three")
 		end(node)
 	})
 }

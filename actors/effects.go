@@ -39,6 +39,11 @@ func (a *agent) awaits(e turn.Effect) bool {
 	return slices.ContainsFunc(a.running, func(b begun) bool { return b.effect == e })
 }
 
+// asksModel reports whether an effect is a model call that is yet to begin.
+func (a *agent) asksModel(e turn.Effect) bool {
+	return (e.Do == turn.CallModel || e.Do == turn.Summarize) && !a.awaits(e)
+}
+
 // cease cancels what is no longer listed. It need not wait for the log as a beginning must:
 // should the next append fail, the agent stops anyway, and what ran is recovered as after a
 // crash.

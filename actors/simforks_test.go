@@ -96,7 +96,7 @@ func (v *view) begun(f *messages.Frame) {
 // settled checks what became of a fork: it has begun, or its event is one of several of a step, or of
 // an earlier life.
 func (v *view) settled(n messages.EventNumber, ev messages.ForkSettled) {
-	lives := slices.ContainsFunc(v.state.Forks.List, func(f projections.Fork) bool { return f.Agent.Full() == ev.Fork && f.At > v.tombstone })
+	lives := slices.ContainsFunc(v.state.Forks.List, func(f projections.Fork) bool { return f.Agent.Full() == ev.Fork && f.At >= v.created })
 	if ev.Refused != "" && ev.Refused != messages.Conflict && lives {
 		v.fail(n, "fork %s was refused with %s: %s", ev.Fork, ev.Refused, ev.Message)
 	}

@@ -34,6 +34,7 @@ type view struct {
 	// kept is the first frame that the log must still have.
 	kept      int
 	tombstone messages.EventNumber         // the newest one
+	created   messages.EventNumber         // where the newest life began: behind the tombstone may be takeovers
 	shown     map[messages.CallID]string   // what a model call must be given
 	started   map[string]bool              // attempts of tool calls
 	attempts  map[messages.CallID]int      // of the open turn's calls
@@ -215,6 +216,8 @@ func (v *view) requested(f *messages.Frame) {
 
 func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 	switch ev := ev.(type) {
+	case messages.AgentCreated:
+		v.created = n
 	case messages.InputAccepted:
 		if _, known := v.inputs[ev.Input]; known {
 			v.fail(n, "got input %s accepted twice", ev.Input)

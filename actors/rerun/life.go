@@ -11,15 +11,14 @@ type life struct {
 	exchanges projections.Exchanges
 	history   projections.History
 	usage     projections.Usage
-	deleted   bool
+	life      projections.Life
 }
 
 // lived folds the frames of a run.
 func lived(frames []*messages.Frame) *life {
 	l := new(life)
 	for _, f := range frames {
-		projections.Fold(f, 0, &l.forks, &l.exchanges, &l.history, &l.usage)
-		l.deleted = len(f.Events) > 0 && messages.Is(f.Events[len(f.Events)-1].EventType(), messages.EndsAgent)
+		projections.Fold(f, 0, &l.forks, &l.exchanges, &l.history, &l.usage, &l.life)
 	}
 	return l
 }

@@ -61,7 +61,7 @@ func (r *Result) run(ctx context.Context, cfg actors.Config, rec Recorded, o Opt
 		return messages.Refuse(messages.BadInput, "%s", rec.Incomplete)
 	}
 	l := lived(rec.Frames)
-	if l.deleted {
+	if l.life.Deleted != nil {
 		return messages.Refuse(messages.NotFound, "it is deleted: there is nothing to run again")
 	}
 	def, err := definition(cfg, rec.Agent.Kind, l.forks.Set().Override(o.Set))

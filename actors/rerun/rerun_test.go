@@ -434,7 +434,12 @@ func TestUnreadable(t *testing.T) {
 		n.Must(ann, messages.Delete{ID: "d1"})
 		s.Until(ann, "agent.deleted")
 	}, "Hi")
+	tombstone := deleted.Frames[len(deleted.Frames)-1]
+	takeover := &messages.Frame{First: tombstone.Last() + 1, Events: []messages.Event{messages.AgentActivated{Epoch: 2, Previous: 1}}}
+	taken := deleted
+	taken.Frames = append(slices.Clip(deleted.Frames), takeover)
 	for _, o := range []rerun.Options{model, {Tools: rerun.AllTools}} {
+		again(t, cfg, taken, o, rerun.Unreadable, "cannot be run again: it is deleted")
 		again(t, cfg, deleted, o, rerun.Unreadable, "cannot be run again: it is deleted")
 	}
 	ctx, cancel := context.WithCancel(t.Context())

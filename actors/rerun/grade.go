@@ -82,8 +82,8 @@ func readScore(output string) (Score, error) {
 	return Score{}, fmt.Errorf(`it printed %.*q: print a number, or {"score":0.8,"reason":"…"}, and nothing else`, most, output)
 }
 
-// protected calls a function of a user, and returns a panic as an error.
-func protected[R any](call func() (R, error)) (r R, err error) {
+// protected calls a grader, and returns a panic as an error.
+func protected(call func() (Score, error)) (s Score, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it panicked: %v", p)

@@ -68,7 +68,11 @@ func (p *player) one(ctx context.Context, c messages.Command) (why string) {
 	}
 	n, err := p.do(c)
 	if err != nil {
-		return fmt.Sprintf("turn %d: the recorded command %s is refused: %v", p.turns, c.CommandType(), err)
+		why = fmt.Sprintf("the recorded command %s is refused: %v", c.CommandType(), err)
+		if p.turns > 0 {
+			why = fmt.Sprintf("turn %d: %s", p.turns, why)
+		}
+		return why
 	}
 	for {
 		var idle bool

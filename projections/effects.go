@@ -62,7 +62,7 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 	case x.Is(messages.ClearsAgent):
 		e.giveUp(x, func(*Effect) bool { return true })
 	case x.Is(messages.BeginsFork):
-		e.others(x)
+		e.inherited(x)
 	default: // a hook may give a call other arguments
 		if c := e.find(x.Turn, x.Call); c != nil {
 			e.change(c, x)
@@ -70,8 +70,8 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 }
 
-// others marks all calls before an event as those of the agent whose events come before it.
-func (e *Effects) others(x *event) {
+// inherited marks all calls before an event as those of the agent that this one was imported or forked from.
+func (e *Effects) inherited(x *event) {
 	_, imported := x.Event.(messages.AgentImported)
 	for i := range e.list {
 		c := &e.list[i]

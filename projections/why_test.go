@@ -173,9 +173,9 @@ var whyStories = []struct {
 
 // summarized are the events of a summary whose first attempt fails.
 func summarized(turn messages.TurnID, call messages.CallID) []any {
-	return []any{messages.CompactionRequested{Turn: turn, Call: call, Attempt: 1, Model: "a/small"},
+	return []any{messages.CompactionRequested{Turn: turn, Call: call, Upto: 6, Attempt: 1, Model: "a/small"},
 		effect, messages.CompactionFailed{Turn: turn, Call: call, Attempt: 1, Kind: "rate_limit", Message: "slow down"},
-		messages.CompactionRequested{Turn: turn, Call: call + "b", Attempt: 2, Model: "a/small"},
+		messages.CompactionRequested{Turn: turn, Call: call + "b", Upto: 6, Attempt: 2, Model: "a/small"},
 		effect, messages.HistoryCompacted{Turn: turn, Call: call + "b", Upto: 6, Dropped: 5, Kept: 1, How: messages.CompactSummary, Text: "Bob wants his money back."}}
 }
 

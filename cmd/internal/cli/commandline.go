@@ -57,6 +57,7 @@ var apart = [][2][]string{
 	{{"quick"}, {"deep", "repair", "rate"}},
 	{{"models", "salvage", "quarantine", "accept-loss"}, {"quick", "deep", "repair", "rate"}},
 	{{"model"}, {"config"}},
+	{{"from-file"}, {"kind", "tenant"}},
 	{{"watch"}, {"output"}},
 }
 

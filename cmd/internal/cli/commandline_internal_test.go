@@ -126,6 +126,7 @@ func TestVariablesAndWhatExcludesThem(t *testing.T) {
 		{"cancel a/b", "REPRISE_ALL=true", exitUsage, "name what to take back"},
 		{"effects a/b --data /nowhere", "REPRISE_TENANT=acme", exitFailed, "/nowhere/address"},
 		{"export a/b --to - --data /nowhere", "REPRISE_TENANT=acme REPRISE_KIND=a", exitFailed, "/nowhere/address"},
+		{"verify --from-file /nowhere --candidate none", "REPRISE_TENANT=acme REPRISE_KIND=a", exitFailed, "none"},
 		{"ask a/b hello --data /nowhere", "REPRISE_AT=2026-01-01 REPRISE_ID=x", exitFailed, "/nowhere/address"},
 		{"events a/b", "REPRISE_LIMIT=-1", exitUsage, "read from variables: REPRISE_LIMIT"},
 		{"ls", "REPRISE_DATA=/nowhere", exitFailed, "read from variables: REPRISE_DATA"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -45,12 +46,10 @@ func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, f
 	}
 	defer done()
 	if file == "" {
-		out := a.out
-		if isTerminal(out) {
-			out = &harmless{to: out}
-		}
-		_, err := c.Blob(ctx, agent, hash, out)
-		return err
+		return a.harmlessly(func(out io.Writer) error {
+			_, err := c.Blob(ctx, agent, hash, out)
+			return err
+		})
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -74,6 +73,15 @@ func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, f
 	return nil
 }
 
+// harmlessly has write write to standard output, which what it writes cannot steer if that is a terminal.
+func (a *app) harmlessly(write func(io.Writer) error) error {
+	if !isTerminal(a.out) {
+		return write(a.out)
+	}
+	h := &harmless{to: a.out}
+	return cmp.Or(write(h), h.end())
+}
+
 // harmless is a terminal that what passes cannot steer.
 type harmless struct {
 	to    io.Writer
@@ -92,4 +100,10 @@ func (h *harmless) Write(p []byte) (int, error) {
 	_, err := io.WriteString(h.to, safe(string(text[:end])))
 	h.begun = text[end:]
 	return len(p), err
+}
+
+// end writes the beginning of a character that no write has ended.
+func (h *harmless) end() error {
+	_, err := io.WriteString(h.to, safe(string(h.begun)))
+	return err
 }

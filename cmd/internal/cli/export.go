@@ -171,16 +171,14 @@ const beforeOutput = 64 << 10
 
 // toStandardOutput has write write there; with checked only once it has succeeded.
 func (a *app) toStandardOutput(checked bool, write func(io.Writer) error) error {
-	out := a.out
-	if isTerminal(out) {
-		out = &harmless{to: out}
-	}
 	if !checked {
-		buf := bufio.NewWriterSize(out, beforeOutput)
-		if err := write(buf); err != nil {
-			return err
-		}
-		return buf.Flush()
+		return a.harmlessly(func(out io.Writer) error {
+			buf := bufio.NewWriterSize(out, beforeOutput)
+			if err := write(buf); err != nil {
+				return err
+			}
+			return buf.Flush()
+		})
 	}
 	f, err := os.CreateTemp("", "reprise-export.*.part")
 	if err != nil {
@@ -193,6 +191,8 @@ func (a *app) toStandardOutput(checked bool, write func(io.Writer) error) error 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err = io.Copy(out, f)
-	return err
+	return a.harmlessly(func(out io.Writer) error {
+		_, err := io.Copy(out, f)
+		return err
+	})
 }

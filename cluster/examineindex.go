@@ -93,13 +93,16 @@ func (v *agentsIndex) replayed(ctx context.Context, log eventlog.Reader, a messa
 		if eventlog.Ends(rec.Frame) {
 			effects, usage = new(projections.Effects), new(projections.Usage)
 		}
-		again := new(projections.Effects) // what was used is counted from the agent's own frames alone
+		var again *projections.Effects // what was used is counted from the agent's own frames alone
 		for frame, err := range v.before(ctx, a, rec.Seq, rec.Frame) {
 			if err != nil {
 				return nil, projections.Used{}, err
 			}
+			if again == nil {
+				again = new(projections.Effects)
+				effects = again
+			}
 			projections.Fold(frame, 0, again)
-			effects = again
 		}
 		projections.Fold(rec.Frame, 0, effects, usage)
 	}

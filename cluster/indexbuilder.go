@@ -242,12 +242,9 @@ func (v *agentsIndex) before(ctx context.Context, a messages.AgentID, seq uint64
 // since yields the frames of the blob that a frame names, and then all of the agent's log; nothing if it
 // names none.
 func (v *agentsIndex) since(ctx context.Context, a messages.AgentID, frame *messages.Frame) iter.Seq2[eventlog.Recorded, error] {
-	p, copied := messages.CopyOf(frame)
-	if !copied {
-		p, _ = messages.PrefixOf(frame)
-	}
+	p, is := messages.StoredPrefixOf(frame)
 	return func(yield func(eventlog.Recorded, error) bool) {
-		if p.Frames == (messages.Blob{}) {
+		if !is {
 			return
 		}
 		for rec, err := range prefix.Frames(ctx, v.blobs, a, p, 0) {

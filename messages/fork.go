@@ -235,6 +235,16 @@ func CopyOf(f *Frame) (Prefix, bool) {
 	return Prefix{}, false
 }
 
+// StoredPrefixOf returns the prefix whose frames are in a blob that a frame names, an import's or a
+// copy's, and reports whether it names one.
+func StoredPrefixOf(f *Frame) (Prefix, bool) {
+	p, is := CopyOf(f)
+	if !is {
+		p, _ = PrefixOf(f)
+	}
+	return p, p.Frames != Blob{}
+}
+
 func (ev ForkDetached) copied() Prefix {
 	p := Prefix{Last: ev.Last, Digest: ev.Digest}
 	if ev.Frames != nil {

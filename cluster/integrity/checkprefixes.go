@@ -22,11 +22,8 @@ func CheckPrefixes(store eventlog.Store) doctor.Check {
 			if err != nil {
 				return err
 			}
-			p, is := messages.CopyOf(rec.Frame)
-			if !is {
-				p, _ = messages.PrefixOf(rec.Frame)
-			}
-			if p.Frames == (messages.Blob{}) { // it is another agent's, or there is none
+			p, is := messages.StoredPrefixOf(rec.Frame)
+			if !is { // it is another agent's, or there is none
 				continue
 			}
 			if err := checkPrefix(ctx, store, s.Agent, p, report); err != nil {

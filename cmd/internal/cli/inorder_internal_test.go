@@ -8,15 +8,13 @@ import (
 	"testing"
 )
 
-// numbers yields 0 to n-1 without an error.
+// numbers yields 0 to n-1.
 func numbers(n int) iter.Seq2[int, error] {
-	return func(yield func(int, error) bool) {
-		for i := range n {
-			if !yield(i, nil) {
-				return
-			}
-		}
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
 	}
+	return faultless(list)
 }
 
 // What is done at the same time is shown in order, also if the first one ends last.

@@ -12,7 +12,7 @@ import (
 
 // CallTool calls a tool outside of a turn, without hooks, and returns what an agent would record of the
 // call: a result of at most cfg.MaxPayload, or a failure with the text that the model reads. As for
-// an agent, a tool that ignores its time limit is left running. If ctx ends before, the call has failed.
+// an agent, a tool that ignores its time limit is left running. If ctx ends first, the call fails.
 func CallTool(ctx context.Context, cfg Config, t tool.Tool, call tool.Call, arguments string) turn.ToolReturned {
 	c := projections.CallState{ToolCall: projections.ToolCall{ID: call.ID, Attempt: call.Attempt}}
 	limit := timeout(t)

@@ -452,7 +452,7 @@ func TestRemovedSnapshotsAfterACrash(t *testing.T) {
 			}
 			again := openDir(t, copied(t, dir), sync)
 			if names, err := again.ListSnapshots(t.Context(), gone); err != nil || len(names) > 0 {
-				t.Errorf("sync %s: of the removed are there again: %v, %v", sync, names, err)
+				t.Errorf("sync %s: removed snapshots are there again: %v, %v", sync, names, err)
 			}
 			if got, err := again.Snapshot(t.Context(), gone, "state"); err != nil || got != nil {
 				t.Errorf("sync %s: %d bytes are there again, %v", sync, len(got), err)

@@ -149,7 +149,7 @@ func TestVariablesAndWhatExcludesThem(t *testing.T) {
 
 func TestVariablesThatAreNotTheCause(t *testing.T) {
 	t.Setenv("REPRISE_PERSON", "ann")
-	for _, line := range []string{"why a/joanna first", "verify", "effects --outcome failde"} {
+	for _, line := range []string{"request a/joanna first", "verify", "effects --outcome failde"} {
 		if code, _, errs := start(strings.Fields(line)...); code != exitUsage || strings.Contains(errs, "REPRISE_PERSON") {
 			t.Errorf("%s: exit code %d, %q", line, code, errs)
 		}

@@ -126,6 +126,7 @@ var sources = map[string]source{
 	"AGENT":       agentsAndKinds,
 	"CALL":        ofAgent(messages.Query{View: "approvals"}, func(p messages.Approval) (string, string) { return string(p.Call), callText(p.Tool, p.Arguments) }),
 	"decide CALL": ofAgent(messages.Query{View: "effects", Outcome: string(projections.CallUnknown)}, func(e projections.Effect) (string, string) { return string(e.ID), callText(e.Tool, e.Arguments) }),
+	"EVENT|CALL":  ofAgent(messages.Query{View: "effects"}, func(e projections.Effect) (string, string) { return string(e.ID), callText(e.Tool, e.Arguments) }),
 	"FORK":        agentsAndKinds,
 	"NODE":        nodeNames,
 	"OTHER":       agentsAndKinds,

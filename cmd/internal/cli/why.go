@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -13,16 +16,17 @@ import (
 
 func (a *app) why() *cobra.Command {
 	return a.connects(&cobra.Command{
-		Use: "why AGENT EVENT", GroupID: groupLook, Args: cobra.ExactArgs(2),
+		Use: "why AGENT EVENT|CALL", GroupID: groupLook, Args: cobra.ExactArgs(2),
 		Short: "Show why an event happened: back to the input, by whom, and what it repeats",
-		Long: `Show why an event happened, the newest cause first: from a tool call to the model's
+		Long: `Show why an event happened, or why a tool call was made, the newest cause first: from a tool call to the model's
 answer that asked for it, to what that model call was sent, to the inputs, with who
 sent them and through which endpoint. Decisions of people are listed at the time they were
 made. The chain continues in the logs of parents. Equal calls, of the agent in any turn or
 of other children of its parent, are listed last. Findings that follow from the chain are
 printed below it.
 
-` + "`reprise effects`" + ` and ` + "`reprise events AGENT`" + ` list the numbers of events. The first column is
+A tool call may be named by its id. ` + "`reprise effects`" + ` and ` + "`reprise events AGENT`" + ` list the
+numbers of events. The first column is
   event      the event in question
   then       what happened later to the same call
   before     what happened earlier to the same call, turn or timer
@@ -39,9 +43,10 @@ printed below it.
   missing    a log that cannot be read, with the reason
 An input sent again with the same id had no effect and is not recorded.`,
 		Example: `  reprise effects --tool refund --where order=7
-  reprise why support/ticket-42 17`,
+  reprise why support/ticket-42 17
+  reprise why support/ticket-42 call_c366b28396c1a6c80c2e`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := a.eventNumber(args[0], args[1])
+			n, err := a.eventOrCall(cmd.Context(), args[0], args[1])
 			if err != nil {
 				return err
 			}
@@ -50,6 +55,31 @@ An input sent again with the same id had no effect and is not recorded.`,
 			return err
 		},
 	}, defaultTimeout)
+}
+
+// eventOrCall returns the number of an event that text is, or of the event that asked for the tool call whose id it is.
+func (a *app) eventOrCall(ctx context.Context, agent, text string) (messages.EventNumber, error) {
+	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return a.eventNumber(agent, text)
+	}
+	var calls []string
+	var last messages.EventNumber
+	err := a.ofAgent(ctx, agent, messages.Query{View: "effects"})(func(line json.RawMessage) error {
+		if e := raw[projections.Effect](line); string(e.ID) == text {
+			calls, last = append(calls, fmt.Sprint(e.N)), e.N
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(calls) == 0:
+		return 0, fail(fmt.Sprintf("`%s effects %s` lists its calls, `%s events %s` its events", a.started, agent, a.started, agent),
+			"agent %s has no tool call %q; write the number of an event, such as 17, or the id of a call", agent, text)
+	case len(calls) > 1:
+		return 0, usage("agent %s has %d calls %q, events %s: write the number of one", agent, len(calls), text, words(calls))
+	}
+	return last, nil
 }
 
 // whyText prints a chain of causes for a person.

@@ -30,6 +30,9 @@ func TestWhy(t *testing.T) {
 		t.Errorf("an escape code is printed:\n%q", r.out)
 	}
 	w.run("why", "support/t1", first).exits(0, "repeated", "(event "+second+"), which completed, repeats this call")
+	if byCall := w.run("why", "support/t1", calls[1]["call"].(string)).exits(0); byCall.out != r.out {
+		t.Errorf("why of call %s:\n%s\nwant what it is of event %s:\n%s", calls[1]["call"], byCall.out, second, r.out)
+	}
 	w.run("why", "support/t1", "1").exits(0, "the agent was created", "no equal call and no repeated input")
 
 	o := w.run("why", "support/t1", second, "-o", "json").exits(0).objects()
@@ -46,7 +49,8 @@ func TestWhy(t *testing.T) {
 
 	w.run("why", "support/t1", "10000").exits(1, "no event 10000")
 	w.run("why", "support/none", "1").exits(1, "does not exist", "ls")
-	w.run("why", "support/t1", "x").exits(2, "number of an event", "events support/t1")
+	w.run("why", "support/t1", "x").exits(1, `no tool call "x"`, "number of an event", "effects support/t1", "events support/t1")
+	w.run("why", "support/none", "call_1").exits(1, "does not exist", "ls")
 	w.run("why", "support/t1", "0").exits(2, "number of an event")
 	w.run("request", "support/t1", "0").exits(2, "number of an event", "events support/t1")
 	w.run("why", "support/t1").exits(2)

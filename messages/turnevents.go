@@ -66,17 +66,24 @@ type TurnCompleted struct {
 // EventType returns "turn.completed".
 func (TurnCompleted) EventType() string { return "turn.completed" }
 
+// Reasons of a TurnFailed, beside the limits.
+const (
+	FailedModel    = "model"
+	FailedRestarts = "restarts"
+	FailedHook     = "hook"
+)
+
 // TurnFailed ends a turn without an answer.
 type TurnFailed struct {
 	Turn   TurnID   `json:"turn"`
 	Inputs []string `json:"inputs,omitempty"`
-	// Reason is a word to branch on: max_steps, max_tokens, max_cost,
-	// max_duration, model, restarts, hook.
+	// Reason is a word to branch on: max_steps, max_tokens, max_cost, max_duration, or one of
+	// the words above.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Steps   int    `json:"steps"`
 	Usage   Usage  `json:"usage"`
-	// Kind and Status are those of the failed model call if Reason is model.
+	// Kind and Status are those of the failed model call if Reason is FailedModel.
 	Kind   ModelFailure `json:"kind,omitempty"`
 	Status int          `json:"status,omitempty"`
 	// Withheld is the event from which on the model does not see what the turn added,

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -40,7 +41,7 @@ func (r *Result) compared(t *Turn) bool {
 	if r.Result != Failed {
 		return true
 	}
-	return t.Now != nil && t.Now.Status != projections.Running && t.Now.Status != projections.Paused && t.Now.Reason != "model"
+	return t.Now != nil && t.Now.Status != projections.Running && t.Now.Status != projections.Paused && t.Now.Reason != messages.FailedModel
 }
 
 // paired returns the turns of both sides by the inputs that began them.

@@ -40,7 +40,7 @@ func (d *decision) hooksAsked(o HooksAsked) bool {
 	}
 	d.asked = o
 	if failed := d.decided(o.Decisions, ""); failed != "" && o.Point == BeforeModel {
-		d.fail("hook", failed)
+		d.fail(messages.FailedHook, failed)
 	}
 	return true
 }

@@ -122,7 +122,7 @@ func (d *decision) answered(o ModelAnswered) {
 		}
 	}
 	if failed != "" {
-		d.fail("hook", failed)
+		d.fail(messages.FailedHook, failed)
 	}
 }
 
@@ -249,7 +249,7 @@ func (d *decision) failModel(o ModelErred) {
 	if r.Kind == "" {
 		r = projections.Refusal{Kind: o.Kind, Message: o.Message, Status: o.Status}
 	}
-	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
+	d.failAs(messages.TurnFailed{Reason: messages.FailedModel, Kind: r.Kind, Status: r.Status, Message: r.Message})
 }
 
 func (d *decision) restart(m *projections.PendingModel) {
@@ -257,6 +257,6 @@ func (d *decision) restart(m *projections.PendingModel) {
 	d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "its process was lost before the answer was recorded"})
 	d.settleLost(m)
 	if t.Model.Restarts > maxRestarts {
-		d.fail("restarts", fmt.Sprintf("the model call was lost with its process %d times", t.Model.Restarts))
+		d.fail(messages.FailedRestarts, fmt.Sprintf("the model call was lost with its process %d times", t.Model.Restarts))
 	}
 }

@@ -125,8 +125,8 @@ type source func(ctx context.Context, c *client.Client, args []string, begun str
 var sources = map[string]source{
 	"AGENT":       agentsAndKinds,
 	"CALL":        ofAgent(messages.Query{View: "approvals"}, func(p messages.Approval) (string, string) { return string(p.Call), callText(p.Tool, p.Arguments) }),
-	"decide CALL": ofAgent(messages.Query{View: "effects", Outcome: string(projections.CallUnknown)}, func(e projections.Effect) (string, string) { return string(e.ID), callText(e.Tool, e.Arguments) }),
-	"EVENT|CALL":  ofAgent(messages.Query{View: "effects"}, func(e projections.Effect) (string, string) { return string(e.ID), callText(e.Tool, e.Arguments) }),
+	"decide CALL": ofAgent(messages.Query{View: "effects", Outcome: string(projections.CallUnknown)}, calledAs),
+	"EVENT|CALL":  ofAgent(messages.Query{View: "effects"}, calledAs),
 	"FORK":        agentsAndKinds,
 	"NODE":        nodeNames,
 	"OTHER":       agentsAndKinds,
@@ -145,6 +145,11 @@ const mostSought = 1000
 
 // turnIDs are the turns of an agent.
 var turnIDs = ofAgent(messages.Query{View: "turns"}, func(t projections.Turn) (string, string) { return string(t.ID), string(t.Phase) })
+
+// calledAs returns the id of a call, and what was called.
+func calledAs(e projections.Effect) (id, about string) {
+	return string(e.ID), callText(e.Tool, e.Arguments)
+}
 
 // ofAgent is what the lines of a view of the agent say that was named before.
 func ofAgent[T any](q messages.Query, text func(T) (word, about string)) source {

@@ -59,6 +59,7 @@ func TestCompletion(t *testing.T) {
 		"assistant/":          {"diff", "support/t1", "a"},
 		"support/t1\tpaused":  {"verify", "assistant/a", "support/"},
 		"call_":               {"approve", "support/t1", ""},
+		"\trefund({":          {"why", "support/t1", "call_"},
 		"t4":                  {"interrupt", "support/t1", "--turn", ""},
 		"refund":              {"effects", "--tool", ""},
 		"assistant\nparrot\n": {"ls", "--kind", ""},

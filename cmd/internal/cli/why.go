@@ -18,15 +18,15 @@ func (a *app) why() *cobra.Command {
 	return a.connects(&cobra.Command{
 		Use: "why AGENT EVENT|CALL", GroupID: groupLook, Args: cobra.ExactArgs(2),
 		Short: "Show why an event happened: back to the input, by whom, and what it repeats",
-		Long: `Show why an event happened, or why a tool call was made, the newest cause first: from a tool call to the model's
-answer that asked for it, to what that model call was sent, to the inputs, with who
-sent them and through which endpoint. Decisions of people are listed at the time they were
-made. The chain continues in the logs of parents. Equal calls, of the agent in any turn or
-of other children of its parent, are listed last. Findings that follow from the chain are
-printed below it.
+		Long: `Show why an event happened, or a tool call that is named by its id, the newest cause first:
+from a tool call to the model's answer that asked for it, to what that model call was sent,
+to the inputs, with who sent them and through which endpoint. Decisions of people are listed
+at the time they were made. The chain continues in the logs of parents. Equal calls, of the
+agent in any turn or of other children of its parent, are listed last. Findings that follow
+from the chain are printed below it.
 
-A tool call may be named by its id. ` + "`reprise effects`" + ` and ` + "`reprise events AGENT`" + ` list the
-numbers of events. The first column is
+` + "`reprise effects -o json`" + ` has the ids of calls, and ` + "`reprise effects`" + ` and ` + "`reprise events AGENT`" + `
+list the numbers of events. The first column is
   event      the event in question
   then       what happened later to the same call
   before     what happened earlier to the same call, turn or timer
@@ -57,7 +57,8 @@ An input sent again with the same id had no effect and is not recorded.`,
 	}, defaultTimeout)
 }
 
-// eventOrCall returns the number of an event that text is, or of the event that asked for the tool call whose id it is.
+// eventOrCall returns the event that text is the number of, or that asked for the tool call that text is
+// the id of. Two calls may have one id if the model did not see the first any more; that is refused.
 func (a *app) eventOrCall(ctx context.Context, agent, text string) (messages.EventNumber, error) {
 	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return a.eventNumber(agent, text)
@@ -77,7 +78,7 @@ func (a *app) eventOrCall(ctx context.Context, agent, text string) (messages.Eve
 		return 0, fail(fmt.Sprintf("`%s effects %s` lists its calls, `%s events %s` its events", a.started, agent, a.started, agent),
 			"agent %s has no tool call %q; write the number of an event, such as 17, or the id of a call", agent, text)
 	case len(calls) > 1:
-		return 0, usage("agent %s has %d calls %q, events %s: write the number of one", agent, len(calls), text, words(calls))
+		return 0, usage("agent %s has %d calls with the id %q, asked for by events %s: write the number of one", agent, len(calls), text, words(calls))
 	}
 	return last, nil
 }

@@ -1,6 +1,10 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,6 +58,37 @@ func TestWhy(t *testing.T) {
 	w.run("why", "support/t1", "0").exits(2, "number of an event")
 	w.run("request", "support/t1", "0").exits(2, "number of an event", "events support/t1")
 	w.run("why", "support/t1").exits(2)
+}
+
+// A server may number the calls of each answer from zero. A call behind a clear may so have the id of one before it.
+func TestWhyOfTwoCallsWithOneID(t *testing.T) {
+	w := newWorld(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Messages []struct{ Role string } }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		choice := `{"delta":{"content":"noon"},"finish_reason":"stop"}`
+		if body.Messages[len(body.Messages)-1].Role == "user" {
+			choice = `{"delta":{"tool_calls":[{"index":0,"id":"call_0","type":"function","function":{"name":"clock","arguments":"{}"}}]},"finish_reason":"tool_calls"}`
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"choices\":[%s]}\n\ndata: [DONE]\n\n", choice)
+	}))
+	t.Cleanup(s.Close)
+	w.env = append(w.env, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+s.URL+"/v1")
+	w.dev()
+	w.run("ask", "assistant/main", "What time is it?").exits(0, "noon")
+	w.run("why", "assistant/main", "call_0").exits(0, "call call_0 of clock")
+	w.run("clear", "assistant/main").exits(0)
+	w.run("ask", "assistant/main", "And now?").exits(0, "noon")
+	calls := w.run("effects", "assistant/main", "-o", "json").exits(0).objects()
+	if len(calls) != 2 {
+		t.Fatalf("calls: %v", calls)
+	}
+	first, second := number(calls[0]["n"]), number(calls[1]["n"])
+	w.run("why", "assistant/main", "call_0").exits(2, "2 calls", first+", "+second, "the number of one")
+	w.run("why", "assistant/main", first).exits(0, "call call_0 of clock")
 }
 
 // number is a number of JSON as a person writes it.

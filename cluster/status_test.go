@@ -192,7 +192,7 @@ func TestDeadLettersAreCounted(t *testing.T) { // A102
 
 var tableLine = regexp.MustCompile("^\\| `(reprise_[a-z_]+)` \\| (\\w+) \\| ([^|]*) \\| (.*) \\|$")
 
-// docs/metrics.md describes each metric as /metrics does, and no other.
+// docs/reference/metrics.md describes each metric as /metrics does, and no other.
 func TestMetricsAreWrittenDown(t *testing.T) {
 	w := newWorld(t)
 	n := w.node(served)
@@ -213,7 +213,7 @@ func TestMetricsAreWrittenDown(t *testing.T) {
 		told = append(told, fmt.Sprintf("| `%s` | %s | %s | %s |", name, strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()))
 	}
 	slices.Sort(told)
-	page, err := os.ReadFile("../docs/metrics.md")
+	page, err := os.ReadFile("../docs/reference/metrics.md")
 	w.ok(err)
 	var written []string
 	for line := range strings.Lines(string(page)) {
@@ -223,7 +223,7 @@ func TestMetricsAreWrittenDown(t *testing.T) {
 	}
 	slices.Sort(written)
 	if !slices.Equal(told, written) {
-		t.Errorf("docs/metrics.md must have these lines, in any order:\n%s\n\nit has\n%s", strings.Join(told, "\n"), strings.Join(written, "\n"))
+		t.Errorf("docs/reference/metrics.md must have these lines, in any order:\n%s\n\nit has\n%s", strings.Join(told, "\n"), strings.Join(written, "\n"))
 	}
 }
 

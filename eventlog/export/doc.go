@@ -10,7 +10,7 @@
 //	id          a frame, with its events for readers of JSON and its bytes for this program.
 //	frames      End: counts, and the SHA-256 of the agent's lines before it.
 //
-// docs/export.md describes each line field by field.
+// docs/reference/export.md describes each line field by field.
 //
 // # Guarantees
 //

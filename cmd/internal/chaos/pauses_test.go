@@ -14,7 +14,7 @@ import (
 )
 
 // What is promised: that a node's agents continue elsewhere, by when a node is given up that
-// hangs (docs/scale.md), and an election of the NATS servers at its longest
+// hangs (docs/operate/scale.md), and an election of the NATS servers at its longest
 // (docs/decisions/0014-nats.md). A run holds ten times that.
 const (
 	failover = time.Second

@@ -13,7 +13,7 @@ import (
 // The page about tenants shows what the command prints.
 func TestTenantsPage(t *testing.T) { // A103
 	w := newWorld(t)
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "tenants.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "tenants.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

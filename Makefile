@@ -43,7 +43,7 @@ test: ## run the tests of one node and one server; three minutes on two cores
 
 # What make test leaves out, in parts of about ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
-LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp test-protocol test-otlp
+LONG := test-cli test-docs test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp test-protocol test-otlp
 
 .PHONY: test-long $(LONG)
 .NOTPARALLEL:
@@ -52,6 +52,9 @@ test-long: $(LONG) ## run the long tests, part by part: an hour at most
 test-cli: ## the built binary, command tools, large answers at once, and every benchmark for a moment
 	$(GO) test -count=1 -timeout 10m ./cmd/internal/cli ./cmd/internal/bench ./cmd/bench ./providers/toolbox
 	$(GO) test -count=1 -timeout 10m -run "^TestLargeAnswersAtOnce$$" ./actors
+
+test-docs: ## run the commands of README.md and docs, and build their programs
+	$(GO) test -count=1 -v -timeout 10m ./cmd/internal/pagetest
 
 test-cluster: ## several nodes and servers, in one process and as processes that are killed
 	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded
@@ -153,6 +156,7 @@ verify: vet ## check form, modules, lint, the shape of the tree and the pages
 	$(GO) mod tidy -diff
 	$(MAKE) --no-print-directory lint
 	$(GO) test ./cmd/internal/archtest
+	$(GO) test -short ./cmd/internal/pagetest
 
 .PHONY: clean
 clean: ## remove what was built

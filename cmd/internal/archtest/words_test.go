@@ -14,23 +14,6 @@ import (
 // added when its last private word is gone.
 var finished = []string{"actors", "actors/turn", "cluster/archive", "cluster/integrity", "eventlog/encrypted", "messages", "messages/cron", "messages/internal/codec", "projections", "projections/index"}
 
-// phrases may not stand in the comments and texts of a finished package; beside each, what
-// reads better.
-var phrases = []struct{ pattern, better string }{
-	{`\b(says|said) (that|whether|how|what|who)\b`, "reports whether, returns, is"},
-	{`\b(tells?|telling|told)\b`, "reports, returns, sends, names"},
-	{`\b(hears?|heard)\b`, "receives, is notified"},
-	{`\b(whoever|nobody|anew|for good|goes on|go on|went on)\b`, "name the caller; again; permanently; continues"},
-	{`\b(rooms?|floors?|doors?)\b`, "package, layer, endpoint"},
-	{`\b(fleet|keepers?)\b`, "all agents, the index"},
-	{`\b(un)?seal(s|ed|ing)?\b`, "encrypt, encrypted"},
-	{`\b(shelf|shelved|shelve|spill|spilled)\b`, "blob, offload"},
-	{`\b(crew|hush|hushed|stir|heed|letters?)\b`, "dispatcher, drained, wake, apply, outbox message"},
-	{`\b(spent ids?|spends)\b`, "processed ids, the deduplication window"},
-	{`\b(thrown away|throws away|threw away)\b`, "dropped"},
-	{`\b(foreign to whom|of which there were|stands? still)\b`, "rewrite the sentence"},
-}
-
 // terms are standard terms that hold a word of phrases.
 var terms = regexp.MustCompile(`(?i)\bdead[ -]?letters?\b|letters, digits`)
 
@@ -46,9 +29,9 @@ var names = map[string]string{
 // TestWords holds finished packages to the words of the field: their comments, texts and
 // names, but not their tests.
 func TestWords(t *testing.T) {
-	patterns := make([]*regexp.Regexp, len(phrases))
-	for i, p := range phrases {
-		patterns[i] = regexp.MustCompile(`(?i)` + p.pattern)
+	patterns := make([]*regexp.Regexp, len(Phrases))
+	for i, p := range Phrases {
+		patterns[i] = regexp.MustCompile(`(?i)` + p.Pattern)
 	}
 	read := 0
 	for _, f := range tree(t) {
@@ -59,7 +42,7 @@ func TestWords(t *testing.T) {
 		prose(f.ast, func(text string) {
 			for i, p := range patterns {
 				if hit := p.FindString(terms.ReplaceAllString(text, "")); hit != "" {
-					t.Errorf("%s: %q in %q: better %s", f.name, hit, strings.TrimSpace(text), phrases[i].better)
+					t.Errorf("%s: %q in %q: better %s", f.name, hit, strings.TrimSpace(text), Phrases[i].Better)
 				}
 			}
 		})

@@ -2,9 +2,6 @@ package cli_test
 
 import (
 	"encoding/json"
-	"os"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -20,7 +17,8 @@ func TestLargeRefundsWait(t *testing.T) {
 	actorstest.VerifyFile(t, shop(t), "testdata/order-7.jsonl.gz")
 }
 
-// shop returns the providers and definitions of the page.
+// shop returns the providers and definitions of docs/guides/debugging.md, which shows the test above. The file is
+// what that page exports: run its commands to record it again.
 func shop(t *testing.T) actors.Config {
 	refund, err := toolbox.Command(toolbox.CommandConfig{
 		Name: "refund", Description: "Pay an order back", Command: []string{"./refund"},
@@ -42,22 +40,5 @@ func shop(t *testing.T) actors.Config {
 			Kind: "support", Model: "demo/demo", Tools: []tool.Tool{refund},
 			Instructions: "You help the customers of a shop. Use your tool to pay an order back.",
 		}},
-	}
-}
-
-// TestGuideShowsTest holds that the page shows the test above to the letter.
-func TestGuideShowsTest(t *testing.T) {
-	source, err := os.ReadFile("guide_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../../../docs/guides/debugging.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(source), "\n)\n\n")
-	shown, _, _ := strings.Cut(rest, "\n// shop returns")
-	if !regexp.MustCompile("(?m)^```go\n" + regexp.QuoteMeta(shown) + "```$").Match(page) {
-		t.Errorf("docs/guides/debugging.md does not show\n%s", shown)
 	}
 }

@@ -103,6 +103,9 @@ func (b *block) form(part bool) error {
 	case "console":
 		_, err := transcript(b)
 		return err
+	case "sh":
+		_, err := commands(b)
+		return err
 	case "json":
 		return checkJSON(b.text())
 	case "yaml":

@@ -23,8 +23,8 @@
 // # Nodes
 //
 // A line that begins with reprise dev or reprise serve starts a node, and the next command waits until it
-// is ready. The node that such a line has started before is stopped first. A line that ends with & or with
-// "& node=$!" leaves earlier nodes alone, so that a page can have several.
+// is ready. It stops the node of an earlier such line, which a reader has in another terminal, by SIGTERM. Nodes of lines
+// that end with & or with "& node=$!" live until the page ends them, so that a page can have several.
 //
 // The ports of a page are its own: 127.0.0.1:4222, localhost:8080 and all others of this machine that a
 // command or a file names are replaced by free ones, and what commands print is translated back.

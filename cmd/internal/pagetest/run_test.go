@@ -100,7 +100,15 @@ func TestPages(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(p.name, "docs/"), ".md"), func(t *testing.T) {
 			t.Parallel()
-			runPage(t, p)
+			r := follow(t, p)
+			for _, failure := range r.failures {
+				t.Error(failure)
+			}
+			if *update && len(r.edits) > 0 {
+				if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(p.name)), []byte(r.edited()), 0o644); err != nil {
+					t.Error(err)
+				}
+			}
 		})
 	}
 }
@@ -125,13 +133,16 @@ type edit struct {
 // reader is who follows a page.
 type reader struct {
 	*shell
-	t     *testing.T
-	page  *page
-	edits []edit
+	t        *testing.T
+	page     *page
+	edits    []edit
+	failures []string
 }
 
-// runPage follows a page from its first block to its last.
-func runPage(t *testing.T, p *page) {
+// follow runs a page from its first block to its last, or to the first command that fails. What is
+// not as the page shows it is in its failures and edits.
+func follow(t *testing.T, p *page) *reader {
+	t.Helper()
 	need(t, p)
 	dir := pageFolder(t, p)
 	env := environment(t, dir)
@@ -152,9 +163,12 @@ func runPage(t *testing.T, p *page) {
 			break
 		}
 	}
-	if *update && len(r.edits) > 0 {
-		r.rewrite()
-	}
+	return r
+}
+
+// fail notes what is wrong at a line of the page.
+func (r *reader) fail(line int, format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf("%s:%d: ", r.page.name, line)+fmt.Sprintf(format, args...))
 }
 
 // order are the blocks and the hidden commands of a page, as they follow one another.
@@ -180,7 +194,7 @@ func (p *page) order() (steps []func(*reader) bool) {
 func (r *reader) block(b *block) bool {
 	if name := b.value("file"); name != "" {
 		if err := r.write(name, b.text()); err != nil {
-			r.t.Errorf("%s:%d: %v", r.page.name, b.line, err)
+			r.fail(b.line, "%v", err)
 			return false
 		}
 		return true
@@ -194,7 +208,7 @@ func (r *reader) block(b *block) bool {
 	}
 	list, err := read(b)
 	if err != nil {
-		r.t.Errorf("%s:%d: %v", r.page.name, b.line, err)
+		r.fail(b.line, "%v", err)
 		return false
 	}
 	return r.all(list, b)
@@ -202,15 +216,7 @@ func (r *reader) block(b *block) bool {
 
 // write writes a file of the page.
 func (r *reader) write(name, text string) error {
-	path := filepath.Join(r.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	mode := os.FileMode(0o644)
-	if strings.HasPrefix(text, "#!") {
-		mode = 0o755
-	}
-	return os.WriteFile(path, []byte(r.translate(text)), mode)
+	return writeFile(filepath.Join(r.dir, filepath.FromSlash(name)), r.translate(text))
 }
 
 // all runs commands and compares what they print with what the page shows.
@@ -222,41 +228,38 @@ func (r *reader) all(list []command, b *block) bool {
 			if err == nil {
 				err = fmt.Errorf("exit code %d", code)
 			}
-			r.t.Errorf("%s:%d: $ %s\n%v; it printed\n%s", r.page.name, c.line, c.text, err, printed)
+			r.fail(c.line, "$ %s\n%v; it printed\n%s", c.text, err, printed)
 			return false
 		}
 		if c.shown == nil || same(c.shown, printed) {
 			continue
 		}
-		if *update {
-			lines := strings.Split(strings.TrimRight(printed, "\n"), "\n")
-			if printed == "" {
-				lines = nil
-			}
-			if slices.Contains(c.shown, anyLines) {
-				r.t.Logf("%s:%d: a line … is gone", r.page.name, c.line)
-			}
-			for j, line := range lines {
-				lines[j] = strings.TrimRight(b.indent+line, " ")
-			}
-			from := b.line + c.first
-			r.edits = append(r.edits, edit{from, from + len(c.shown), lines})
-			continue
+		r.edits = append(r.edits, b.correct(c, printed))
+		if !*update {
+			r.fail(c.line, "$ %s\nprints\n%s\nthe page shows\n%s", c.text, printed, strings.Join(c.shown, "\n"))
+		} else if slices.Contains(c.shown, anyLines) {
+			r.t.Logf("%s:%d: a line … is gone", r.page.name, c.line)
 		}
-		r.t.Errorf("%s:%d: $ %s\nprints\n%s\nthe page shows\n%s", r.page.name, c.line, c.text, printed, strings.Join(c.shown, "\n"))
 	}
 	return true
 }
 
-// rewrite writes the page with what the commands have printed.
-func (r *reader) rewrite() {
+// correct puts what a command has printed in place of what the block shows.
+func (b *block) correct(c command, printed string) edit {
+	e := edit{from: b.line + c.first, until: b.line + c.first + len(c.shown)}
+	for line := range strings.Lines(strings.TrimRight(printed, "\n")) {
+		e.lines = append(e.lines, strings.TrimRight(b.indent+line, " \n"))
+	}
+	return e
+}
+
+// edited is the page with what the commands have printed.
+func (r *reader) edited() string {
 	lines := slices.Clone(r.page.lines)
 	for _, e := range slices.Backward(r.edits) {
 		lines = slices.Replace(lines, e.from, e.until, e.lines...)
 	}
-	if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(r.page.name)), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-		r.t.Error(err)
-	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // pageFolder makes the folder of a page.

@@ -157,7 +157,7 @@ func parseNode(text string) (is bool, body, after string) {
 
 // startNode starts a node and returns when it is ready, with what it prints until then.
 func (s *shell) startNode(body, after string) (output string, code int, err error) {
-	if s.plain != nil && after == "" {
+	if s.plain != nil {
 		if _, _, err := s.eval("kill -TERM " + s.plain.pid + " && wait " + s.plain.pid); err != nil {
 			return "", 0, err
 		}

@@ -171,6 +171,7 @@ type Node struct {
 	id        string
 	subjects  messages.Subjects
 	server    *embedded.Server
+	ailing    atomic.Pointer[error] // why server stores nothing; nil: not known
 	sync      string
 	nc        *nats.Conn          // of the endpoints
 	js        jetstream.JetStream // of nc

@@ -25,6 +25,7 @@ func (n *Node) care(ctx context.Context) {
 	reported := false
 	for range ticks(ctx, lookEvery) {
 		ailing := n.server.Ailing()
+		n.ailing.Store(&ailing)
 		if ailing == nil {
 			reported = false
 			continue
@@ -43,6 +44,16 @@ func (n *Node) care(ctx context.Context) {
 			return
 		}
 		started, reported = time.Now(), false
+		n.ailing.Store(nil)
 		n.limiter.always().Warn("the embedded NATS server was started again: the data folder can be written to", "data", n.cfg.Data)
 	}
+}
+
+// unwritable returns why the embedded server did not store what it was given, when that was looked
+// at last; nil: it did, or the node has none.
+func (n *Node) unwritable() error {
+	if ailing := n.ailing.Load(); ailing != nil {
+		return *ailing
+	}
+	return nil
 }

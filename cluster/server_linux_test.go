@@ -3,8 +3,10 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,7 +59,7 @@ func TestFullDiskHeals(t *testing.T) { // A30
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: new(embeddedtest.Words)}
-	cfg := cluster.Config{Data: w.dir, Sync: "relaxed", Logger: w.log.Logger()}
+	cfg := cluster.Config{Data: w.dir, Sync: "relaxed", Logger: w.log.Logger(), HTTP: "127.0.0.1:0"}
 	agents(echo(), nil)(&cfg)
 	n, err := cluster.Start(ctx, cfg)
 	w.ok(err)
@@ -77,6 +79,9 @@ func TestFullDiskHeals(t *testing.T) { // A30
 		asking <- err
 	}()
 	w.eventually("the node tells", func() bool { return strings.Contains(w.log.String(), "make room on its disk") })
+	if _, codes := w.readiness(n); !slices.Contains(codes, "store") {
+		t.Errorf("/readyz gives the reasons %q, want store", codes)
+	}
 	told := false
 	for line, err := range n.Client().QueryStore(ctx, messages.Query{View: "doctor"}) {
 		w.ok(err)
@@ -90,6 +95,10 @@ func TestFullDiskHeals(t *testing.T) { // A30
 	w.ok(os.RemoveAll(noRoom))
 	w.ok(<-asking)
 	w.eventually("the node tells that it is over", func() bool { return strings.Contains(w.log.String(), "was started again") })
+	w.eventually("the node is ready", func() bool {
+		status, _ := w.readiness(n)
+		return status == http.StatusOK
+	})
 	if err := n.Err(); err != nil {
 		t.Errorf("ended by %v", err)
 	}

@@ -73,6 +73,9 @@ func (n *Node) unready() (why []gateway.Reason) {
 	for _, text := range n.integrity.Reasons() {
 		add("damage", "%s", text)
 	}
+	if err := n.unwritable(); err != nil {
+		add("store", "the embedded NATS server does not store what it is given: %v; make room on the disk of %s", err, n.cfg.Data)
+	}
 	if n.unowned() {
 		add("store", "no partition has an owner: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams again, empty")
 	}

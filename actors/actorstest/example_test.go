@@ -67,3 +67,28 @@ func Example() {
 	// attempt 1 default/support/ann/t4/c1
 	// attempt 2 default/support/ann/t4/c1
 }
+
+// Given what an agent has in its log, when a command is sent, then these events follow.
+func ExampleStage_Given() {
+	t := new(exampleT) // in a test: its *testing.T
+	defer t.end()
+	ann := actorstest.Agent("support", "ann")
+	stage := actorstest.New(t, nil)
+	stage.Given(ann, messages.AgentCreated{Agent: ann.Full()}, messages.StatePatched{Patch: []byte(`{"vip":true}`)})
+
+	node := stage.Start(greeting("Be kind."))
+	node.Must(ann, actorstest.Say("u1", "Hi"))
+	stage.Until(ann, "turn.completed")
+
+	for _, eventType := range stage.Types(ann)[2:] {
+		fmt.Println(eventType)
+	}
+	// Output:
+	// agent.activated
+	// agent.configured
+	// input.accepted
+	// turn.started
+	// model.requested
+	// model.completed
+	// turn.completed
+}

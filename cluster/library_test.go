@@ -21,9 +21,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-const screen = "testdata/screen/main.go.txt"
+const screen = "../cmd/examples/refund/main.go"
 
-// A module of somebody else's builds the program of the README against this
+// A module of somebody else's builds the example refund against this
 // tree. It is killed in the middle of a tool; run again, it calls the tool with
 // the same key and completes the turn.
 func TestLibraryFromOutside(t *testing.T) { // A22
@@ -121,21 +121,6 @@ func buildScreen(t *testing.T) (program string) {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return program
-}
-
-// The README shows the program that the test above runs, to the letter.
-func TestScreenIsInReadme(t *testing.T) {
-	text, err := os.ReadFile(screen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(readme, text) {
-		t.Errorf("README.md does not contain %s as it is", screen)
-	}
 }
 
 // A root that cannot be is refused before anything is made.

@@ -65,6 +65,7 @@ func TestFoldsBite(t *testing.T) {
 		"literal":             {"cmd/a.go", `func f(s string) bool { return s == "turn.started" }`, []use{{spells, "TurnStarted"}}},
 		"literal at home":     {"projections/a.go", "const s = `turn.started`", []use{{spells, "TurnStarted"}}},
 		"literal in JSON":     {"cmd/a.go", "const s = `\"type\":\"turn.started\"`", []use{{spells, "TurnStarted"}}},
+		"literal in example":  {"cmd/examples/hello/main.go", `func f(s string) bool { return s == "turn.started" }`, nil},
 		"literal in a text":   {"cmd/a.go", `const s = "waits for turn.started"`, nil},
 		"literal of the type": {"messages/a.go", `func (TurnStarted) EventType() string { return "turn.started" }`, nil},
 	} {
@@ -146,9 +147,10 @@ func typeMethod(decl ast.Node) (receiver string, method *ast.FuncDecl) {
 	return "", nil
 }
 
-// uses returns the uses of events in a file. In projections only literals are.
+// uses returns the uses of events in a file. In projections only literals are. Examples have none:
+// they show the words that users write.
 func uses(f file, events map[string]string) (found []use) {
-	if f.test {
+	if f.test || fits("cmd/examples/...", f.pkg) {
 		return nil
 	}
 	add := func(how useKind, expr ast.Expr) {

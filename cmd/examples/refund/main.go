@@ -46,8 +46,8 @@ func pay(ctx context.Context, r Refund) (string, error) {
 
 func main() {
 	ctx := context.Background()
-	refund := tool.New("refund", "Pay an order back", tool.Rerun, pay). // after a crash: again, with the same key
-										ApproveIf(func(r Refund) bool { return r.Cents > 5000 }) // a larger one waits for a person
+	refund := tool.New("refund", "Pay an order back", tool.Rerun, pay)       // after a crash: again, with the same key
+	refund = refund.ApproveIf(func(r Refund) bool { return r.Cents > 5000 }) // a larger one waits for a person
 	set, model := providers.Set{"demo": demo.New()}, "demo/demo"
 	if key := os.Getenv("OPENAI_API_KEY"); key != "" {
 		server := openai.BaseURL(cmp.Or(os.Getenv("OPENAI_BASE_URL"), "https://api.openai.com/v1"))

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// mostQueued is the largest MaxQueue. Package turn refuses inputs that could not all end in one
+// MostQueued is the largest MaxQueue. Package turn refuses inputs that could not all end in one
 // frame: that many with ids as short as they are made here.
-const mostQueued = 2000
+const MostQueued = 2000
 
 // Validate returns what is wrong with the definition, in the names of reprise.yaml.
 func (d Definition) Validate(set providers.Set) error {
@@ -41,8 +41,8 @@ func (d Definition) Validate(set providers.Set) error {
 			return fmt.Errorf("agent %s: %s is %d: it must be positive", d.Kind, l.name, l.value)
 		}
 	}
-	if d.MaxQueue > mostQueued {
-		return fmt.Errorf("agent %s: max_queue is %d: write at most %d, for the inputs that wait must be able to end in one frame", d.Kind, d.MaxQueue, mostQueued)
+	if d.MaxQueue > MostQueued {
+		return fmt.Errorf("agent %s: max_queue is %d: write at most %d, for the inputs that wait must be able to end in one frame", d.Kind, d.MaxQueue, MostQueued)
 	}
 	for _, validate := range []func(providers.Set) error{d.validateSettings, d.validateLimits, d.validateTools, d.validateCompact, d.validateHooks} {
 		if err := validate(set); err != nil {

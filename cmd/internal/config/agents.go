@@ -27,7 +27,7 @@ func (r *reader) agent(f field) AgentConfig {
 	var choice, stops *node
 	var costs []*node
 	owner := titled("agent", f.name)
-	r.fields(f.value, owner, map[string]func(*node){
+	r.fields(f.value, &agentKeys, owner, map[string]func(*node){
 		"model":            func(n *node) { a.Model = r.model(n) },
 		"models":           func(n *node) { r.modelList(n, &a) },
 		"instructions":     r.line("instructions", &a.Instructions),
@@ -37,7 +37,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"approval_timeout": r.duration("approval_timeout", &a.ApprovalTimeout),
 		"prompt_approves":  func(n *node) { a.PromptApproves = new(bool); r.flag("prompt_approves", a.PromptApproves)(n) },
 		"max_steps":        r.count("max_steps", &a.MaxSteps),
-		"max_queue":        r.count("max_queue", &a.MaxQueue),
+		"max_queue":        r.countTo(actors.MostQueued, "max_queue", &a.MaxQueue),
 		"max_attempts":     r.count("max_attempts", &a.MaxAttempts),
 		"parallel":         r.count("parallel", &a.Parallel),
 		"show_at_most":     r.countTo(maxPayload, "show_at_most", &a.ShowAtMost),
@@ -106,7 +106,7 @@ func (r *reader) listedModel(n *node, a *AgentConfig) (name string) {
 		return r.model(n)
 	}
 	var own *node
-	r.fields(n, "an entry of models", map[string]func(*node){
+	r.fields(n, &modelKeys, "an entry of models", map[string]func(*node){
 		"model":    func(n *node) { name = r.model(n) },
 		"settings": func(n *node) { own = n },
 	})

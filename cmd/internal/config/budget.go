@@ -22,22 +22,20 @@ const (
 // places of the limits in money.
 func (r *reader) budget(n *node, a *AgentConfig) []*node {
 	var costs []*node
-	section := func(name string, into *messages.Limits, steps bool) func(*node) {
+	part := func(name string, keys *section, into *messages.Limits) func(*node) {
 		return func(n *node) {
-			readers := map[string]func(*node){
+			readers := map[string]func(*node){ // of which keys has max_steps for an agent alone
+				"max_steps":    r.countTo(maxTokenBudget, "max_steps", &into.MaxSteps),
 				"max_tokens":   r.countTo(maxTokenBudget, "max_tokens", &into.MaxTokens),
 				"max_cost":     func(n *node) { r.cost(n, &into.MaxCost); costs = append(costs, n) },
 				"max_duration": func(n *node) { r.lasting(n, &into.MaxDuration) },
 			}
-			if steps {
-				readers["max_steps"] = r.countTo(maxTokenBudget, "max_steps", &into.MaxSteps)
-			}
-			r.fields(n, "budget "+name, readers)
+			r.fields(n, keys, "budget "+name, readers)
 		}
 	}
-	r.fields(n, "budget", map[string]func(*node){
-		"turn":  section("turn", &a.TurnLimits, false),
-		"agent": section("agent", &a.AgentLimits, true),
+	r.fields(n, &budgetKeys, "budget", map[string]func(*node){
+		"turn":  part("turn", &turnBudgetKeys, &a.TurnLimits),
+		"agent": part("agent", &agentBudgetKeys, &a.AgentLimits),
 	})
 	return costs
 }
@@ -117,7 +115,7 @@ func (r *reader) price(f field) messages.Price {
 	case !known:
 		r.add(f.at, "name a provider of the file, or remove the price", "%s is of a provider that is not there", owner)
 	}
-	r.fields(f.value, owner, map[string]func(*node){
+	r.fields(f.value, &priceKeys, owner, map[string]func(*node){
 		"input":       r.amount("input", maxPrice, &p.Input),
 		"output":      r.amount("output", maxPrice, &p.Output),
 		"cached":      func(n *node) { r.amount("cached", maxPrice, &cached)(n); p.Cached = &cached },

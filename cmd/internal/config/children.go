@@ -10,6 +10,9 @@ import (
 // programOnly are the fields of a tool that is a program.
 var programOnly = []string{"command", "reconcile", "read_only", "on_unknown", "timeout", "env", "dir", "key_field", "approve_repeats"}
 
+// agentOnly are the fields of a tool that is an agent, beside agent itself.
+var agentOnly = []string{"wait", "max_children"}
+
 // agentTool reads a tool that is an agent.
 func (r *reader) agentTool(f field, owner string, t ToolConfig) ToolConfig {
 	wait := true
@@ -37,7 +40,7 @@ func (r *reader) agentTool(f field, owner string, t ToolConfig) ToolConfig {
 			r.add(r.fieldOf(f, name), "remove it, or remove agent", "%s is an agent, and %s is for programs", owner, name)
 		}
 	}
-	r.fields(f.value, owner, readers)
+	r.fields(f.value, &toolKeys, owner, readers)
 	t.Detached = !wait
 	if f.value.get("description") == nil {
 		r.add(f.at, "add description: a sentence that tells the model what it does", "%s has no description", owner)

@@ -6,7 +6,7 @@ import (
 
 // compact reads when and how the history is compacted.
 func (r *reader) compact(n *node, a *AgentConfig) {
-	r.fields(n, "compact", map[string]func(*node){
+	r.fields(n, &compactKeys, "compact", map[string]func(*node){
 		"at_tokens": r.countTo(maxTokenBudget, "at_tokens", &a.Compact.AtTokens),
 		"keep":      r.count("keep", &a.Compact.Keep),
 		"how": func(n *node) {

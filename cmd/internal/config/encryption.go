@@ -15,7 +15,7 @@ type EncryptionConfig struct {
 func (r *reader) encryption(n *node) {
 	e := &r.config.Encryption
 	var key string
-	r.fields(n, "encryption", map[string]func(*node){
+	r.fields(n, &encryptionKeys, "encryption", map[string]func(*node){
 		"key":      r.line("key", &key),
 		"key_file": r.path("key_file", &e.KeyFile),
 	})

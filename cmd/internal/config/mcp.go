@@ -87,7 +87,7 @@ func (r *reader) server(f field) MCPConfig {
 	r.lenient = !m.Used
 	defer func() { r.lenient = false }()
 	before, owner := len(r.found), titled("MCP server", f.name)
-	r.fields(f.value, owner, map[string]func(*node){
+	r.fields(f.value, &serverKeys, owner, map[string]func(*node){
 		"command": func(n *node) { m.Command = r.command(n, "command") },
 		"env":     func(n *node) { m.Env = r.environment(n) },
 		"dir":     r.path("dir", &m.Dir),
@@ -124,7 +124,7 @@ var anyArguments = &node{kind: mapping, fields: []field{
 func (r *reader) mcpUse(item *node, a *AgentConfig) {
 	var u MCPUse
 	server := item.get("mcp")
-	r.fields(item, "an entry of tools", map[string]func(*node){
+	r.fields(item, &useKeys, "an entry of tools", map[string]func(*node){
 		"mcp": func(n *node) {
 			if s, ok := r.text(n, "mcp"); ok {
 				u.Server = s

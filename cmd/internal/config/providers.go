@@ -62,7 +62,7 @@ func (r *reader) provider(f field) ProviderConfig {
 	var key *node
 	var noURL bool
 	var api profile.Value
-	r.fields(f.value, "provider "+shown(f.name), map[string]func(*node){
+	r.fields(f.value, &providerKeys, "provider "+shown(f.name), map[string]func(*node){
 		"api_key": func(n *node) { key = n },
 		"base_url": func(n *node) {
 			before := len(r.found)
@@ -146,7 +146,7 @@ func (r *reader) rules(n *node) (rules profile.Rules) {
 			}
 		}
 	}
-	r.fields(n, "rules", readers)
+	r.fields(n, &ruleKeys, "rules", readers)
 	return rules
 }
 

@@ -34,7 +34,7 @@ func (r *reader) root(n *node) {
 		r.add(n.at, "begin with agents: and one agent below it", "the file holds %s where fields are expected", n.kind)
 		return
 	}
-	r.fields(n, "the file", map[string]func(*node){
+	r.fields(n, &fileKeys, "the file", map[string]func(*node){
 		"agents":    r.agents,
 		"tools":     r.tools,
 		"providers": func(*node) {},
@@ -56,12 +56,13 @@ func (r *reader) root(n *node) {
 	r.prices(n.get("prices"))
 }
 
-// fields hands each field of a mapping to its reader.
-func (r *reader) fields(n *node, owner string, readers map[string]func(*node)) {
-	known := slices.Sorted(maps.Keys(readers))
+// fields passes each field of a mapping to its reader. A field is known if it has a reader and
+// is a key of the section.
+func (r *reader) fields(n *node, of *section, owner string, readers map[string]func(*node)) {
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(readers)), func(name string) bool { return !of.has(name) })
 	r.entries(n, owner, func(f field) {
-		if read, ok := readers[f.name]; ok {
-			read(f.value)
+		if slices.Contains(known, f.name) {
+			readers[f.name](f.value)
 			return
 		}
 		name := shown(f.name)

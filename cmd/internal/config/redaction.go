@@ -35,7 +35,7 @@ func LoadRedaction(path string) (rules []redact.Rule, err error) {
 			})
 		}
 	}
-	r.fields(root, "the file", map[string]func(*node){
+	r.fields(root, &redactionKeys, "the file", map[string]func(*node){
 		"patterns": each(func(at place, name, value string) {
 			pattern, err := regexp.Compile(value)
 			if err != nil {

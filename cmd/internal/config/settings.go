@@ -15,7 +15,7 @@ var settings = providers.SettingNames()
 
 // settings reads the settings of an agent or of one of its models.
 func (r *reader) settings(n *node) (s providers.Settings) {
-	r.fields(n, "settings", map[string]func(*node){
+	r.fields(n, &settingsKeys, "settings", map[string]func(*node){
 		"temperature":       r.float("temperature", 0, 2, &s.Temperature),
 		"top_p":             r.float("top_p", 0, 1, &s.TopP),
 		"max_output_tokens": r.count("max_output_tokens", &s.MaxOutputTokens),

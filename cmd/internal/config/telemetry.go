@@ -14,7 +14,7 @@ type TelemetryConfig struct {
 
 func (r *reader) telemetry(n *node) {
 	t := &r.config.Telemetry
-	r.fields(n, "telemetry", map[string]func(*node){
+	r.fields(n, &telemetryKeys, "telemetry", map[string]func(*node){
 		"otlp": func(n *node) { t.OTLP = r.otlp(n) },
 		"headers": func(n *node) {
 			t.Headers = r.secrets(n, "headers", headerName, "the name of a header", "use letters, digits and -")

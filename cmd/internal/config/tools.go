@@ -38,7 +38,7 @@ func (r *reader) tool(f field) ToolConfig {
 	if agent := f.value.get("agent"); agent != nil {
 		return r.agentTool(f, owner, t)
 	}
-	r.fields(f.value, owner, map[string]func(*node){
+	r.fields(f.value, &toolKeys, owner, map[string]func(*node){
 		"command":     func(n *node) { t.Command = r.command(n, "command") },
 		"reconcile":   func(n *node) { t.Reconcile = r.command(n, "reconcile") },
 		"description": r.line("description", &t.Description),

@@ -114,7 +114,7 @@ func TestCheckKey(t *testing.T) {
 func TestUsage(t *testing.T) {
 	w := newWorld(t)
 	help := w.run("--help").exits(0)
-	for _, verb := range []string{"dev", "serve", "ask", "chat", "send", "ls", "show", "events", "history", "state", "usage", "replay", "interrupt", "abort", "clear", "cancel", "resume", "set-state", "approvals", "approve", "deny", "decide", "delete", "dlq", "backup", "restore", "check", "doctor", "bench", "completion", "version"} {
+	for _, verb := range []string{"dev", "serve", "ask", "chat", "send", "ls", "show", "events", "history", "state", "usage", "replay", "interrupt", "abort", "clear", "cancel", "resume", "set-state", "approvals", "approve", "deny", "decide", "delete", "dlq", "backup", "restore", "check", "schema", "doctor", "bench", "completion", "version"} {
 		if !strings.Contains(help.out, "\n  "+verb+" ") {
 			t.Errorf("the help lacks %s", verb)
 		}

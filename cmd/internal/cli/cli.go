@@ -140,7 +140,7 @@ func (a *app) commands() []*cobra.Command {
 		a.export(),
 		a.imports(),
 		a.verifies(),
-		a.check(), a.doctor(), a.nodes(), a.partitions(), a.index(), a.bench(), a.permissions(), a.version(),
+		a.check(), a.schema(), a.doctor(), a.nodes(), a.partitions(), a.index(), a.bench(), a.permissions(), a.version(),
 	}
 }
 

@@ -304,7 +304,7 @@ func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, 
 		}
 		answers, lacks = append(answers, one.owned), append(lacks, one.Lacks...)
 	}
-	if len(answers) == 0 && err != nil {
+	if len(answers) == 0 && errors.As(err, new(*messages.Error)) {
 		return nil, nil, nil, err
 	}
 	for p, answered := range covered {

@@ -188,6 +188,18 @@ func TestAgentsOfMissingOwners(t *testing.T) {
 	}
 }
 
+// A list is empty and lacks all partitions if their only owner has died and no other node owns any.
+func TestAgentsOfNoOwnerThatAnswers(t *testing.T) {
+	h := newHouse(t, nil)
+	g := h.owners("n1")[0]
+	g.OwnerOf = func(messages.Partition) string { return "n2" }
+	h.opens(g)
+	got, lacks := h.listed(messages.Query{})
+	if len(got) != 0 || len(lacks) != messages.Partitions || !strings.HasPrefix(lacks[0], "partition 0 is not answered for by its owner, node n2: it is gone") {
+		t.Errorf("listed %v, lacking %v", got, lacks)
+	}
+}
+
 // A partition that moves while all are asked is named, whether no node answers for it or two do.
 func TestAgentsOfAPartitionThatMoves(t *testing.T) {
 	h := newHouse(t, nil)

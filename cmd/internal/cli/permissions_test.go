@@ -17,7 +17,7 @@ func TestTenantsPage(t *testing.T) { // A103
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)\n    reprise (permissions [^\n]+)\n.*?\n```\n(.*?)```\n").FindSubmatch(page)
+	found := regexp.MustCompile("(?s)\n\\$ reprise (permissions [^\n]+)\n(.*?)```\n").FindSubmatch(page)
 	if found == nil {
 		t.Fatal("the page has no example")
 	}

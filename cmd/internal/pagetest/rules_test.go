@@ -87,6 +87,9 @@ func TestRulesBite(t *testing.T) {
 		{"figures", "# A\n`reprise bench turns`\n# B\n200 turns per second", "4: "},
 		{"figures", "# A\n200 turns per second, p99 3 ms, by `reprise bench turns`", ""},
 		{"figures", "# A\n64 partitions, 3 s, 1 MiB", ""},
+		{"figures", "A turn takes about 3 ms.", `"takes about 3 ms"`},
+		{"figures", "The median is 40 ms.", "1: "},
+		{"figures", "Alert on the p99 of appends. It waits 3 ms and takes 64 partitions.", ""},
 		{"figures", "| a | 5.2 µs |", "1: "},
 	} {
 		bad := rules[c.rule](parsePage("docs/page.md", c.page))

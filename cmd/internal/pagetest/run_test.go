@@ -310,10 +310,18 @@ func environment(t *testing.T, dir string) []string {
 // foreign are programs that a machine may be without.
 var foreign = regexp.MustCompile(`(?m)(?:^|[|;&(]|\$\()\s*(nats|node|npm|npx|python3|curl|jq|openssl)\b`)
 
+// interpreters run the files of a language.
+var interpreters = map[string]string{"python": "python3", "js": "node", "javascript": "node"}
+
 // need skips a page that uses a program that is not here. It builds nats.
 func need(t *testing.T, p *page) {
 	t.Helper()
 	for _, b := range p.blocks {
+		if b.value("file") != "" && interpreters[b.language] != "" {
+			if _, err := exec.LookPath(interpreters[b.language]); err != nil {
+				t.Skipf("%s uses %s, which is not on this machine", p.name, interpreters[b.language])
+			}
+		}
 		if !b.run() {
 			continue
 		}

@@ -115,11 +115,12 @@ var unsteady = []struct {
 }{
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?`), "TIME"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`), "TIME"},
-	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h))+\b`), "TOOK"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h|d))+\b`), "TOOK"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?([KMG]i?)?B\b|\b\d+(\.\d+)? ?k[Bb]\b`), "SIZE"},
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "ULID"},
 	{regexp.MustCompile(`\b[0-9a-f]{12,}\b`), "HASH"},
 	{regexp.MustCompile(`\b(127\.0\.0\.1|localhost|\[::1\]):\d+\b`), "ADDRESS"},
+	{regexp.MustCompile(`\b(process|pid) \d+\b`), "PROCESS"},
 	{regexp.MustCompile(`\bv\d+\.\d+\.\d+[-+.\w]*`), "VERSION"},
 	{regexp.MustCompile(`\s+`), " "}, // columns are as wide as what is in them
 }

@@ -1,0 +1,99 @@
+package pagetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// misspell finds American spellings and common mistakes, cspell words that are in no dictionary.
+const (
+	misspell = "github.com/golangci/misspell/cmd/misspell@v0.8.0"
+	cspell   = "9.8.0"
+)
+
+// properNames are spelled as misspell would not.
+const properNames = "humanize"
+
+// words are those of the project that no dictionary has.
+const words = "testdata/words.txt"
+
+// TestSpelling checks the spelling of each page, British: with misspell, which Go fetches, and with cspell,
+// which npm fetches, where there is npm.
+func TestSpelling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fetches programs: left out with -short")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	for _, p := range pages(t) {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(p.name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, p.name), []byte(p.prose()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("misspell", func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.CommandContext(t.Context(), "go", "run", misspell, "-locale", "UK", "-error", "-i", properNames, ".")
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+		report(t, dir, cmd)
+	})
+	t.Run("cspell", func(t *testing.T) {
+		if _, err := exec.LookPath("npm"); err != nil {
+			t.Skip("there is no npm")
+		}
+		t.Parallel()
+		program, err := installCspell(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := filepath.Abs(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := fmt.Sprintf(`{"version": "0.2", "language": "en-GB", "dictionaries": ["en-gb", "softwareTerms", "golang", "words"],
+			"dictionaryDefinitions": [{"name": "words", "path": %q}]}`, list)
+		if err := os.WriteFile(filepath.Join(dir, "cspell.json"), []byte(config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		report(t, dir, exec.CommandContext(t.Context(), program, "lint", "--no-progress", "--no-summary", "--no-color", "--unique", "**/*.md"))
+	})
+}
+
+// report runs a checker in a folder. What it prints is what is wrong.
+func report(t *testing.T, dir string, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v; a word of the project belongs in %s\n%s", err, words, strings.ReplaceAll(string(out), dir+"/", ""))
+	}
+}
+
+// installCspell installs cspell, once for each machine and version.
+func installCspell(t *testing.T) (program string, err error) {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "reprise-pages", "cspell-"+cspell)
+	program = filepath.Join(dir, "node_modules", ".bin", "cspell")
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(t.Context(), "npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "cspell@"+cspell)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
+}

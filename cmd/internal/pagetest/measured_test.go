@@ -11,7 +11,7 @@ import (
 // something takes.
 var measured = regexp.MustCompile(`(?i)\b\d[\d.,]*\s?(?:µs|us\b|(?:[a-z]+\s){0,2}(?:per|an?) second\b|(?:turns|events|messages|appends|calls|agents|[kMG]i?B)/s\b)` +
 	`|\b(?:median|p50|p90|p99|percentile)\b[^.|\n]{0,30}\d|\d ?m?s\b[^.|\n]{0,20}\b(?:median|p50|p90|p99|percentile)\b` +
-	`|\b(?:takes?|took|costs?|uses?|used)\b[^.,|\n]{0,30}\s\d[\d.,]*\s?(?:ms|[kKMG]i?B)\b`)
+	`|\b(?:takes?|took|costs?|uses?|used) (?:(?:about|around|some|only|up to) )?\d[\d.,]*\s?(?:ms|[kKMG]i?B)\b`)
 
 // measures is code that prints such a figure, or a flag that sets it.
 var measures = regexp.MustCompile(`\bbench\b|\bgo test\b|\bmake [a-z]|(?:^|\s|` + "`" + `)--?[a-z][a-z-]+`)

@@ -53,6 +53,9 @@ var (
 // ofBlocks are the directives that stand above a block.
 var ofBlocks = []string{"file", "from", "not run"}
 
+// ofOthers are comments that other tests read: of archtest (places) and config (keys, end of keys).
+var ofOthers = []string{"places", "keys", "end of keys"}
+
 // parsePage reads a page. What is wrong with its form is in problems.
 func parsePage(name, text string) *page {
 	p := &page{name: name, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
@@ -126,6 +129,8 @@ func parseDirective(line int, text string) (d directive, found bool, wrong strin
 	name, value, _ := strings.Cut(m[1], ":")
 	d = directive{line: line, name: name, value: strings.TrimSpace(value)}
 	switch {
+	case slices.Contains(ofOthers, d.name):
+		return d, false, ""
 	case !slices.Contains(append([]string{"run", "model"}, ofBlocks...), d.name):
 		return d, false, fmt.Sprintf("%q is no directive: file, from, not run, run, model", m[1])
 	case d.value == "":

@@ -98,10 +98,15 @@ func startShell(t *testing.T, dir string, env []string) *shell {
 	return s
 }
 
-// run runs a command to its end and returns what it prints.
-func (s *shell) run(text string) (output string, code int, err error) {
-	if n, body, after := parseNode(text); n {
+// run runs a command and returns what it prints. If the command starts a node it is left running once it is ready,
+// unless the page asks for its exit code.
+func (s *shell) run(text string, asked bool) (output string, code int, err error) {
+	is, body, after := parseNode(text)
+	if is && (after != "" || !asked) {
 		return s.startNode(body, after)
+	}
+	if is {
+		text = s.withPorts(body)
 	}
 	output, code, err = s.eval(s.translate(text))
 	return s.restore(output), code, err
@@ -163,19 +168,7 @@ func (s *shell) startNode(body, after string) (output string, code int, err erro
 		}
 		s.plain = nil
 	}
-	embedded, http := s.port("4222"), s.port("8080")
-	for _, n := range s.nodes {
-		if !n.over() {
-			embedded, http = "0", "0"
-		}
-	}
-	body = s.translate(body)
-	if !strings.Contains(body, "--http") {
-		body += " --http 127.0.0.1:" + http
-	}
-	if !strings.Contains(body, "--listen") && !strings.Contains(body, "--nats") && !strings.Contains(body, "--context") {
-		body += ` $([ -n "$NATS_URL" ] || echo --listen 127.0.0.1:` + embedded + `)`
-	}
+	body = s.withPorts(body)
 	pipe := filepath.Join(s.t.TempDir(), "node")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return "", 0, err
@@ -200,6 +193,27 @@ func (s *shell) startNode(body, after string) (output string, code int, err erro
 		return s.restore(n.text()), 0, errors.New("the node has ended before it was ready")
 	}
 	return s.restore(n.text()), 0, nil
+}
+
+// withPorts is the start of a node with the ports of this run, and with the name that pages show.
+func (s *shell) withPorts(body string) string {
+	embedded, http := s.port("4222"), s.port("8080")
+	for _, n := range s.nodes {
+		if !n.over() {
+			embedded, http = "0", "0"
+		}
+	}
+	body = s.translate(body)
+	if !strings.Contains(body, "--name") {
+		body += " --name laptop"
+	}
+	if !strings.Contains(body, "--http") {
+		body += " --http 127.0.0.1:" + http
+	}
+	if !strings.Contains(body, "--listen") && !strings.Contains(body, "--nats") && !strings.Contains(body, "--context") {
+		body += ` $([ -n "$NATS_URL" ] || echo --listen 127.0.0.1:` + embedded + `)`
+	}
+	return body
 }
 
 // read reads what the node prints until it ends.

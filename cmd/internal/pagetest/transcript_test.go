@@ -117,8 +117,8 @@ var unsteady = []struct {
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h|d))+\b`), "TOOK"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?([KMG]i?)?B\b|\b\d+(\.\d+)? ?k[Bb]\b`), "SIZE"},
-	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "ULID"},
-	{regexp.MustCompile(`\b[0-9a-f]{12,}\b`), "HASH"},
+	{regexp.MustCompile(`\b[0-9A-Z]{26}\b`), "ID"}, // ULIDs, and those of inputs
+	{regexp.MustCompile(`\b(call_)?[0-9a-f]{12,}\b`), "${1}HASH"},
 	{regexp.MustCompile(`\b(127\.0\.0\.1|localhost|\[::1\]):\d+\b`), "ADDRESS"},
 	{regexp.MustCompile(`\b(process|pid) \d+\b`), "PROCESS"},
 	{regexp.MustCompile(`\bv\d+\.\d+\.\d+[-+.\w]*`), "VERSION"},

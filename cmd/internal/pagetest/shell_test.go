@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,17 +100,35 @@ func startShell(t *testing.T, dir string, env []string) *shell {
 }
 
 // run runs a command and returns what it prints. If the command starts a node it is left running once it is ready,
-// unless the page asks for its exit code.
+// unless the page asks for its exit code or for a part of what it prints: that node ends.
 func (s *shell) run(text string, asked bool) (output string, code int, err error) {
 	is, body, after := parseNode(text)
-	if is && (after != "" || !asked) {
+	ends := asked && after == "" || pipeline.MatchString(body)
+	if is && !ends {
 		return s.startNode(body, after)
 	}
 	if is {
 		text = s.withPorts(body)
 	}
 	output, code, err = s.eval(s.translate(text))
+	if murder.MatchString(text) {
+		s.mourn()
+	}
 	return s.restore(output), code, err
+}
+
+// mourn waits until the newest node has ended.
+func (s *shell) mourn() {
+	for _, n := range slices.Backward(s.nodes) {
+		if n.over() {
+			continue
+		}
+		select {
+		case <-n.ended:
+		case <-time.After(5 * time.Second): // it was another process
+		}
+		return
+	}
 }
 
 // eval runs a command as it is.
@@ -145,6 +164,8 @@ var killed = regexp.MustCompile(`(?m)^\S+: line \d+: +\d+ (Killed|Terminated)\b.
 
 var (
 	nodeLine   = regexp.MustCompile(`^(\w+=\S+ )*(\S*/)?reprise (dev|serve)\b`)
+	pipeline   = regexp.MustCompile(`[^|]\|[^|]`)
+	murder     = regexp.MustCompile(`\bkill -(9|KILL)\b`)
 	background = regexp.MustCompile(`(?s)^(.*?)\s*&\s*(\w+=\$!)?\s*$`)
 )
 
@@ -204,16 +225,18 @@ func (s *shell) withPorts(body string) string {
 		}
 	}
 	body = s.translate(body)
+	var more string
 	if !strings.Contains(body, "--name") {
-		body += " --name laptop"
+		more += " --name laptop"
 	}
 	if !strings.Contains(body, "--http") {
-		body += " --http 127.0.0.1:" + http
+		more += " --http 127.0.0.1:" + http
 	}
 	if !strings.Contains(body, "--listen") && !strings.Contains(body, "--nats") && !strings.Contains(body, "--context") {
-		body += ` $([ -n "$NATS_URL" ] || echo --listen 127.0.0.1:` + embedded + `)`
+		more += ` $([ -n "$NATS_URL" ] || echo --listen 127.0.0.1:` + embedded + `)`
 	}
-	return body
+	start := nodeLine.FindString(body)
+	return start + more + strings.TrimPrefix(body, start)
 }
 
 // read reads what the node prints until it ends.

@@ -21,11 +21,13 @@ func (a *app) approvals() *cobra.Command {
 	q := messages.Query{View: "approvals"}
 	cmd := &cobra.Command{
 		Use: "approvals [AGENT]", GroupID: groupDecide, Args: cobra.MaximumNArgs(1),
-		Short: "List the calls that wait for a person's approval",
-		Long: `List the calls that wait for a person's approval, of one agent or of a whole
-tenant. The text form cuts long arguments and says so; -o json has them whole, with
-the hash that names them. With --remembered: the decisions that hold for an agent's
-later calls.`,
+		Short: "List the tool calls that wait for approval",
+		Long: `List the tool calls that wait for approval, of one agent or of a whole tenant. The text form
+cuts long arguments and marks that; -o json has whole arguments, with their hash. With
+--remembered it lists the decisions that hold for later calls of an agent.`,
+		Example: `  reprise approvals
+  reprise approvals support/t1 -o json
+  reprise approvals support/t1 --remembered`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case remembered && len(args) == 0:
@@ -54,7 +56,7 @@ later calls.`,
 	callFlags(cmd, &q)
 	limitFlag(cmd, &q)
 	asOf(cmd, &q)
-	cmd.Flags().BoolVar(&remembered, "remembered", false, "list the decisions that hold for later calls of an agent")
+	cmd.Flags().BoolVar(&remembered, "remembered", false, "list the remembered decisions of an agent instead")
 	cmd.AddCommand(a.forget())
 	return a.connects(cmd, defaultTimeout)
 }
@@ -105,7 +107,9 @@ func (a *app) runRemembered(ctx context.Context, agent string, at messages.Event
 func (a *app) forget() *cobra.Command {
 	return a.changes(&cobra.Command{
 		Use: "forget AGENT TOOL", Args: cobra.ExactArgs(2),
-		Short: "Forget the remembered decision about a tool: its calls are asked about again",
+		Short:   "Remove a remembered decision about a tool",
+		Long:    `Remove a remembered decision about a tool. Later calls of the tool wait for approval again.`,
+		Example: `  reprise approvals forget support/t1 refund`,
 	}, func(f changeFlags, args []string) (messages.Command, done, error) {
 		return messages.Forget{ID: f.id, Tool: args[1], Reason: f.reason}, plainly("forgot the decision about %s", args[1]), nil
 	})

@@ -21,20 +21,20 @@ type decisionFlags struct {
 // bound is which call a decision is about, in the help of approve and deny.
 const bound = `
 
-A decision holds for the call of one turn with the arguments that it has when this
-command looks at it, and for no other: what changes in between is refused. To
-decide about what you have seen and nothing else, name its turn with --turn, for a
-model may use an id again in another turn, and its arguments with --args-hash.
+The decision holds for one call of one turn, with the arguments that it has when this command
+reads them. If these change in between, the decision is refused. To decide only about what you
+have seen, name the turn with --turn (a model may use an id again in another turn) and the
+arguments with --args-hash.
 
-A decision about a call of an agent below AGENT is passed on to it. What becomes of
-it there is awaited for some seconds: this command fails if it has no effect, for
-it may have been decided there. If it is not known by then, the event child.settled
-of AGENT has it.`
+If the call is one of a child agent of AGENT, the decision is passed on to the child, and the
+command waits some seconds for the outcome. It fails if the decision has no effect there, such
+as when someone else has decided already. An outcome that takes longer is in the event
+child.settled of AGENT.`
 
 func (a *app) approve() *cobra.Command {
 	return a.decision(&cobra.Command{
 		Use:     "approve AGENT CALL",
-		Short:   "Let a call run that waits for approval",
+		Short:   "Approve a tool call that waits",
 		Example: `  reprise approve support/t1 call_10890b43423fd3494ace --turn t4 --reason "it was broken"`,
 	}, "run", "approved", func(f decisionFlags, p messages.Approval) messages.Command {
 		return messages.Approve{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
@@ -45,10 +45,10 @@ func (a *app) deny() *cobra.Command {
 	var text string
 	cmd := &cobra.Command{
 		Use:     "deny AGENT CALL",
-		Short:   "Keep a call from running that waits for approval",
+		Short:   "Deny a tool call that waits",
 		Example: `  reprise deny support/t1 call_10890b43423fd3494ace --turn t4 --text "Offer a voucher instead."`,
 	}
-	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("what the model reads instead of a result (default: %q)", messages.DeniedText))
+	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("what the model reads in place of a result (default: %q)", messages.DeniedText))
 	return a.decision(cmd, "are denied", "denied", func(f decisionFlags, p messages.Approval) messages.Command {
 		c := messages.Deny{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
 		if cmd.Flags().Changed("text") {
@@ -65,10 +65,10 @@ func (a *app) decision(cmd *cobra.Command, later, did string, command func(decis
 	cmd.GroupID, cmd.Args, cmd.Long = groupDecide, cobra.ExactArgs(2), cmd.Short+"."+bound
 	f.flags(cmd)
 	cmd.Flags().StringVar(&f.turn, "turn", "",
-		"decide only if the call waits in this turn, as approvals lists it (default: the one that it waits in now)")
+		"decide only if the call waits in this `TURN`, as approvals lists it (default: the turn in which it waits now)")
 	cmd.Flags().StringVar(&f.argsHash, "args-hash", "",
-		"decide only if the call has these arguments, as approvals -o json names them (default: those that it has now)")
-	cmd.Flags().BoolVar(&f.remember, "remember", false, "from now on this agent's calls of the tool "+later+" unasked; `approvals forget` undoes it")
+		"decide only if the call's arguments have this `HASH`, as in approvals -o json (default: the hash that they have now)")
+	cmd.Flags().BoolVar(&f.remember, "remember", false, "from now on, calls of the tool by this agent "+later+" without a question; \"reprise approvals forget\" undoes it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.decideCall(cmd.Context(), args[0], args[1], f, did, command)
 	}

@@ -27,11 +27,11 @@ type turnFlags struct {
 func (f *turnFlags) turns(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.policy, "policy", string(messages.PolicyQueue),
-		"if the agent is busy: queue (a turn of its own, after), steer (the running turn sees it before its next model call), "+
-			"interrupt (cancel the running turn, then run) or reject")
+		"what to do if the agent is busy: queue (a turn of its own, later), steer (the running turn sees it before its next model call), "+
+			"interrupt (cancel the running turn, then run) or reject (refuse it)")
 	fs.StringVar(&f.toolChoice, "tool-choice", "",
-		"auto, none, or to force a tool until one was used: required, or the name of one (default: the agent's; what that forces stands)")
-	fs.IntVar(&f.maxSteps, "max-steps", 0, "most model calls of this turn, no more than the agent's (default: the agent's)")
+		"auto, none, or to force the use of a tool: required, or the name of one (default: the agent's, and a tool that the agent forces stays forced)")
+	fs.IntVar(&f.maxSteps, "max-steps", 0, "the most model calls of this turn, at most the agent's limit (default: the agent's limit)")
 }
 
 // input is the input that the flags and the text make.
@@ -59,8 +59,8 @@ type inputFlags struct {
 func (f *inputFlags) inputs(cmd *cobra.Command) {
 	f.turns(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.id, "id", "", "idempotency key: repeated within the agent's last 4,096 commands or 15 minutes it has no second effect (default: a new one)")
-	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it is accepted later: a duration such as 30s, or an RFC 3339 time")
+	fs.StringVar(&f.id, "id", "", "idempotency key: the same id has no second effect among the agent's last 4,096 commands and those of the last 15 minutes (default: a new one)")
+	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it would be accepted after this: a duration such as 30s, or an RFC 3339 time")
 }
 
 // input is the input that the flags and the text make.
@@ -111,16 +111,17 @@ func (a *app) ask() *cobra.Command {
 	var later laterFlags
 	cmd := &cobra.Command{
 		Use: "ask AGENT TEXT... | ask AGENT -", GroupID: groupTalk, Args: cobra.MinimumNArgs(2),
-		Short: "Ask an agent and stream its answer",
-		Long: `Ask an agent and stream its answer to standard output; - reads the text from
-standard input. With -o json each piece of text and each fact of the turn is one
-line of JSON, the last one with output and usage. What agents below say on the way
-are lines of type child.text, with their address and the call they work for.
+		Short: "Send an input to an agent and stream its answer",
+		Long: `Send an input to an agent and stream the answer to standard output. With - the text is read
+from standard input. With -o json each piece of text and each event of the turn is a line of
+JSON; the last line has the output and the usage. Text of child agents is in lines of type
+child.text, with the child's address and the call that it works for.
 
-The turn goes on if this command is stopped. If a tool wants approval, the person
-at the terminal is asked. Exit code 3: the turn waits for a person; 130: Ctrl-C
-stopped the command.`,
-		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
+The turn continues if you stop this command. If a tool needs approval, the command asks you at
+the terminal. Exit code 3: the turn waits for a person. Exit code 130: Ctrl-C stopped the
+command.`,
+		Example: `  reprise ask assistant/main "What is 17 times 3?"
+  reprise ask assistant/main --verbose - <question.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if later.any() {
 				return usage("ask waits for the answer, which would come later: use `%s send` with --in, --at or --cron, and `%s events %s --follow` to see what comes of it", a.started, a.started, args[0])
@@ -133,7 +134,7 @@ stopped the command.`,
 	for _, name := range laterNames {
 		_ = cmd.Flags().MarkHidden(name) // it is there to be refused
 	}
-	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show on standard error what the agent does")
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show on standard error what the agent is doing")
 	return waitsFor(a.connects(cmd, 0), "the end of the turn")
 }
 

@@ -21,23 +21,23 @@ func (a *app) backup() *cobra.Command {
 	var force, keys bool
 	cmd := &cobra.Command{
 		Use: "backup [--keys] FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
-		Short: "Copy the whole store to a file, while it runs",
-		Long: `Copy the whole store to a file, while it runs; - writes to standard output.
+		Short: "Copy the whole store to a file while it is in use",
+		Long: `Copy the whole store to a file while it is in use; - writes to standard output.
 
-What was acknowledged before it began is in the file: inputs that wait, dead
-letters, all logs, definitions and payloads. Each stream is as it was at one
-moment, not all at the same one: restored agents go on as after a crash then.
+The file contains everything that was acknowledged before the backup began: waiting inputs, dead
+letters, all logs, definitions and payloads. Each stream is copied as of one moment, but not all
+streams as of the same moment: restored agents continue as after a crash at that moment.
 
-Keys of encrypted agents are left out, so that who finds a backup does not find
-the keys to it. With --keys it is only these that are copied, and without them a
-backup of an encrypted store cannot be read: copy them behind each backup. They are
-wrapped, so the file is worth nothing without the wrapping key; keep that, the keys
-and the backups each in a place of its own. A deleted agent's key is not in it, but
-in older copies of the keys it is: keep the newest alone and destroy the others, or
-what was deleted can be read by who has one of them, a backup and the wrapping key.
+The keys of encrypted agents are not in a backup, so that a backup alone does not reveal its
+contents. --keys copies the keys, and only these; without them a backup of an encrypted store
+cannot be read, so copy them after each backup. The keys are wrapped: the file is of no use
+without the wrapping key. Keep the wrapping key, the keys and the backups in different places.
+The key of a deleted agent is not in the file, but is in older copies: keep only the newest one
+and destroy the others. Otherwise the deleted agent can still be read from an old copy, a backup
+and the wrapping key together.
 
-It needs an administrator's permissions: $JS.API.STREAM.>, $JS.API.CONSUMER.> and
-$JS.SNAPSHOT.>. The file has its name only when it is whole.`,
+The command needs an administrator's permissions: $JS.API.STREAM.>, $JS.API.CONSUMER.> and
+$JS.SNAPSHOT.>. The file gets its name only when it is complete.`,
 		Example: `  reprise backup store.tar
   reprise backup --keys --force store.keys`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,8 +49,8 @@ $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
 			return a.runBackup(ctx, args[0], force)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if there is one")
-	cmd.Flags().BoolVar(&keys, "keys", false, "copy the wrapped keys of encrypted agents, and nothing else")
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
+	cmd.Flags().BoolVar(&keys, "keys", false, "copy only the wrapped keys of encrypted agents")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

@@ -11,8 +11,10 @@ func (a *app) bench() *cobra.Command {
 	figures := []bench.Figure{bench.Turns, bench.Inputs}
 	cmd := &cobra.Command{
 		Use: "bench [NAME...]", GroupID: groupCheck,
-		Short: "Measure this machine: the runtime beside plain JetStream",
-		Long:  "Measure this machine: the runtime beside plain JetStream, on nodes and folders of its own.\n" + bench.List(figures),
+		Short: "Measure the runtime on this machine, beside plain JetStream",
+		Long:  "Measure the runtime on this machine, beside plain JetStream, on nodes and folders of its own.\n" + bench.List(figures),
+		Example: `  reprise bench
+  reprise bench turns --sync always --agents 1,64`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := o.Choose(figures, args)
 			if err != nil {

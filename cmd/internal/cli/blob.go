@@ -16,17 +16,17 @@ func (a *app) blob() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "blob AGENT SHA256", GroupID: groupLook, Args: cobra.ExactArgs(2),
-		Short: "Write a payload that is too large for an agent's log",
-		Long: `Write a payload that is too large for an agent's log, and is kept beside it, to
-standard output or to a file. Events name it by its hash; the beginning of that will
-do. The bytes are checked against the hash as they pass: exit code 1 if they do not
-match, whatever was written.`,
-		Example: `  reprise blob assistant/main 3f1c9a0b2d4e -f report.txt`,
+		Short: "Write a large payload of an agent to a file",
+		Long: `Write a payload that is stored beside an agent's log, because it is too large for it, to
+standard output or to a file. Events name it by its hash; the beginning of the hash is enough.
+The bytes are compared with the hash while they are written: the exit code is 1 if they do not
+match.`,
+		Example: `  reprise blob assistant/main 3f1c9a0b2d4e --file report.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runBlob(cmd.Context(), args[0], messages.Digest(args[1]), file)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write, which must not exist (default: standard output)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write; it must not exist (default: standard output)")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

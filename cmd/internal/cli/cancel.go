@@ -10,16 +10,18 @@ func (a *app) cancel() *cobra.Command {
 	var c messages.Cancel
 	cmd := &cobra.Command{
 		Use: "cancel AGENT --input ID | --timer NAME | --all", GroupID: groupChange, Args: cobra.ExactArgs(1),
-		Short: "Take back what has not run: an input that waits, a timer, or all of them",
-		Long: `Take back what has not run: an input that waits and that no model has seen (show lists
-them), a timer that would bring an input (timers lists them), or all of both.
-
-A running turn is stopped by interrupt or abort.`,
+		Short: "Cancel what has not run: a waiting input, a timer, or all of them",
+		Long: `Cancel what has not run: a waiting input that no model has seen ("reprise show" lists them), a
+timer ("reprise timers" lists them), or all of both. To stop a running turn, use "reprise
+interrupt" or "reprise abort".`,
+		Example: `  reprise cancel assistant/main --input question-1
+  reprise cancel assistant/main --timer morning
+  reprise cancel assistant/main --all`,
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&c.Input, "input", "", "take back the input with this `ID`, as show lists it")
-	fs.StringVar(&c.Timer, "timer", "", "take back the timer with this `NAME`, as timers lists it, or with the id of the input that set it")
-	fs.BoolVar(&c.All, "all", false, "take back every input that waits and every timer that would bring one")
+	fs.StringVar(&c.Input, "input", "", "cancel the waiting input with this `ID`, as show lists it")
+	fs.StringVar(&c.Timer, "timer", "", "cancel the timer with this `NAME`, as timers lists it, or with the id of its input")
+	fs.BoolVar(&c.All, "all", false, "cancel every waiting input and every timer")
 	return a.changes(cmd, func(f changeFlags, args []string) (messages.Command, done, error) {
 		c.ID, c.Reason = f.id, f.reason
 		return c, plainly("cancelled %s", cancelled(c)), a.cancels(args[0], c)

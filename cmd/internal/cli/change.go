@@ -15,8 +15,8 @@ import (
 type changeFlags struct{ id, reason string }
 
 func (f *changeFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.id, "id", "", "idempotency key: repeated within the agent's last 4,096 commands or 15 minutes it has no second effect (default: a new one)")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who read the log")
+	cmd.Flags().StringVar(&f.id, "id", "", "idempotency key: the same id has no second effect among the agent's last 4,096 commands and those of the last 15 minutes (default: a new one)")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason, for the log")
 }
 
 // changes completes cmd, a command that changes the agent that its first argument names: command

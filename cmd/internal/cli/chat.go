@@ -21,18 +21,19 @@ func (a *app) chat() *cobra.Command {
 	var f turnFlags
 	cmd := &cobra.Command{
 		Use: "chat AGENT", GroupID: groupTalk, Args: cobra.ExactArgs(1),
-		Short: "Talk with an agent, line by line",
-		Long: `Talk with an agent, line by line. Ctrl-C interrupts the running turn, Ctrl-D ends
-the chat; /help shows more. What is pasted at once is one message with all its lines;
-Alt-Enter, or a backslash at the end of a line, begins another line of it. Without a
-terminal each line of standard input is a message.
+		Short: "Talk with an agent in a terminal",
+		Long: `Talk with an agent in a terminal. Ctrl-C interrupts the running turn, Ctrl-D ends the chat, and
+/help lists more. Text that you paste is one message with all its lines. Alt-Enter, or a
+backslash at the end of a line, begins another line of the message. Without a terminal, each
+line of standard input is a message.
 
-What is typed is kept for the next chat, in reprise/chat_history in the user's
-configuration folder.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), f, args[0]) },
+What you type is kept for the next chat in the file reprise/chat_history of your configuration
+folder.`,
+		Example: `  reprise chat assistant/main`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), f, args[0]) },
 	}
 	f.turns(cmd)
-	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show what the agent does")
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show what the agent is doing")
 	return waitsFor(a.connects(cmd, 0), "the end of each turn")
 }
 

@@ -19,9 +19,12 @@ func (a *app) check() *cobra.Command {
 	var keys string
 	cmd := &cobra.Command{
 		Use: "check [FILE]", GroupID: groupCheck, Args: cobra.MaximumNArgs(1),
-		Short: "Say everything that is wrong with a reprise.yaml",
-		Long: `Say everything that is wrong with a reprise.yaml, and with the key that serve would
-encrypt with.`,
+		Short: "Check a reprise.yaml and report every mistake",
+		Long: `Check a reprise.yaml and report every mistake with its line, column and what to do. Default:
+./reprise.yaml. The wrapping key that serve would encrypt with is checked, too. No MCP server is
+started and no model is called.`,
+		Example: `  reprise check
+  reprise check conf/reprise.yaml -o json`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			file := defaultConfig
 			if len(args) > 0 {

@@ -84,11 +84,11 @@ func startedAs(args []string) string {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "reprise",
-		Short: "Run AI agents whose every step is kept in a NATS JetStream log",
-		Long: `Run AI agents whose every step is kept in a NATS JetStream log.
+		Short: "Run AI agents whose every step is stored in a NATS JetStream log",
+		Long: `Run AI agents whose every step is stored in a NATS JetStream log.
 
-An agent is addressed as kind/key or tenant/kind/key, such as assistant/main.
-To begin: reprise dev, then in another terminal: reprise ask assistant/main "What is 17 times 3?"`,
+The address of an agent is kind/key or tenant/kind/key, such as assistant/main. To begin, run
+"reprise dev", then in another terminal: reprise ask assistant/main "What is 17 times 3?"`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -101,10 +101,10 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "form of the output: text or json")
-	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "times in UTC: what is shown on a terminal (elsewhere it is always), and what is written without a zone")
-	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "on a terminal, do not cut texts to its width, and show times in place of ages")
-	root.PersistentFlags().BoolVar(&a.noPager, "no-pager", false, "do not show long output by $PAGER on a terminal")
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "output format: text or json")
+	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "show times in UTC on a terminal (elsewhere they always are), and read times without a zone as UTC")
+	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "on a terminal, do not cut texts to its width, and show times instead of ages")
+	root.PersistentFlags().BoolVar(&a.noPager, "no-pager", false, "do not show long output in $PAGER on a terminal")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run a node:"},
 		&cobra.Group{ID: groupTalk, Title: "Talk to an agent:"},

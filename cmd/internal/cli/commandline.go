@@ -120,8 +120,8 @@ func (a *app) cause(f *failure) {
 
 // environmentHelp ends the help of each command.
 const environmentHelp = `{{if .HasAvailableFlags}}
-A flag that is not given, nor another that excludes it, is read from its variable, such as
-REPRISE_LOG_FORMAT for --log-format (all but --agent, --all, --auth, --id, --turn and --yes).
+If neither a flag nor one that excludes it is given, it is read from its environment variable, such
+as REPRISE_LOG_FORMAT for --log-format (all but --agent, --all, --auth, --id, --turn and --yes).
 {{end}}`
 
 // allFlags is what cobra's help lists of a command's flags, and ownFlags what it lists here: those that

@@ -10,15 +10,18 @@ func (a *app) compact() *cobra.Command {
 	var c messages.Compact
 	cmd := &cobra.Command{
 		Use: "compact AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
-		Short: "Make what the model sees of the past shorter",
-		Long: `Make what the model sees of the past shorter: one message stands for its older part,
-a summary that a model makes or a line that says that something was left out. The log
-keeps everything: events, replay and history --at show it as it was. The summary
-is made after this command returns; history.compacted records it, and
-compaction.failed if it could not be made.`,
+		Short: "Shorten the history that the model sees",
+		Long: `Shorten the history that the model sees: one message stands for its older part, either a summary
+that a model writes, or a line that names how much was left out. The log keeps everything:
+events, replay and history --at show it as it was.
+
+A summary is written after this command has returned. The event history.compacted records it;
+compaction.failed records that it could not be written.`,
+		Example: `  reprise compact assistant/main --keep 20
+  reprise compact assistant/main --how window`,
 	}
-	cmd.Flags().IntVar(&c.Keep, "keep", 0, "how many of the newest items stay, at least (default: the agent's, else 20)")
-	cmd.Flags().StringVar(&c.How, "how", "", "summary or window (default: the agent's, else summary)")
+	cmd.Flags().IntVar(&c.Keep, "keep", 0, "the least number of newest items that stay (default: the agent's, else 20)")
+	cmd.Flags().StringVar(&c.How, "how", "", "how the older part is replaced: summary or window (default: the agent's, else summary)")
 	return a.changes(cmd, func(f changeFlags, _ []string) (messages.Command, done, error) {
 		c.ID, c.Reason = f.id, f.reason
 		switch {

@@ -10,13 +10,15 @@ func (a *app) decide() *cobra.Command {
 	var c messages.Decide
 	cmd := &cobra.Command{
 		Use: "decide AGENT CALL completed|failed|retry", GroupID: groupDecide, Args: cobra.ExactArgs(3),
-		Short: "Settle a tool call whose outcome is unknown",
-		Long: `Settle a tool call whose outcome is unknown, because the node ended while it ran or the
-tools of its agent are dry: completed and failed give the model --result, retry runs the tool
-again. ` + "`reprise effects --outcome unknown`" + ` lists such calls.`,
+		Short: "Decide a tool call whose outcome is unknown",
+		Long: `Decide a tool call whose outcome is unknown, because the node ended while the call ran, or
+because the tools of the agent are dry: completed and failed give --result to the model, retry
+runs the tool again. "reprise effects --outcome unknown" lists such calls.`,
+		Example: `  reprise decide support/t1 call_10890b43423fd3494ace completed --result "paid back"
+  reprise decide support/t1 call_10890b43423fd3494ace retry`,
 	}
-	cmd.Flags().StringVar((*string)(&c.Turn), "turn", "", "decide only if the call belongs to this turn (default: whichever runs)")
-	cmd.Flags().StringVar(&c.Result, "result", "", "what the call gave, or why it failed: the model reads it")
+	cmd.Flags().StringVar((*string)(&c.Turn), "turn", "", "decide only if the call belongs to this `TURN` (default: the running turn)")
+	cmd.Flags().StringVar(&c.Result, "result", "", "the result of the call, or why it failed, for the model")
 	return a.changes(cmd, func(f changeFlags, args []string) (messages.Command, done, error) {
 		c.ID, c.Reason, c.Call, c.Outcome = f.id, f.reason, messages.CallID(args[1]), messages.Outcome(args[2])
 		switch c.Outcome {

@@ -24,26 +24,26 @@ func (a *app) delete() *cobra.Command {
 	var f deletion
 	cmd := &cobra.Command{
 		Use: "delete AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
-		Short: "Remove an agent and all that is stored of it, permanently",
-		Long: `Remove an agent and all that is stored of it, permanently. Its turn is aborted, inputs
-that wait are dropped, and its events, blobs, snapshots, dead letters and key are
-removed. A tombstone stays: it has when and why, and keeps the numbers of its
-events; what the agent used is gone from ` + "`reprise usage`" + `. An input that is sent
-later creates the agent again, without anything of before. An agent whose log is
-damaged can be deleted too; its children and its parent are not notified then.
+		Short: "Delete an agent and everything that is stored about it",
+		Long: `Delete an agent and everything that is stored about it. Its turn is aborted, waiting inputs are
+dropped, and its events, blobs, snapshots, dead letters and key are removed. A tombstone stays:
+it has the time and the reason of the deletion, and its event number. The usage of the agent is
+removed from "reprise usage". An input that is sent later creates a new agent at the address. An
+agent whose log is damaged can be deleted, too; its children and its parent are not notified
+then.
 
-Children are stopped and stay: they are agents of their own. With --children they go
-with it, and theirs, the lowest first. Cut short, it is said again and goes on. Who
-was called by a child that was deleted before is not known any more, nor is what an
-agent did behind the place where it cannot be read.
+Children are stopped and stay: they are agents of their own. With --children they are deleted as
+well, and their children, the lowest first. If the command is interrupted, run it again. It does
+not find the children of a child that was deleted before, nor those that are recorded behind a
+place where the log cannot be read.
 
-An agent whose events are those of forks, too, is not deleted while they need them. With
---detach each of its forks copies them first, and stays: it is encrypted with its own
-key, and has no results of the agent any more for calls while its tools are dry. With
---cascade the forks are deleted first, and theirs. Cut short, both are said again.
+An agent whose events are shared by forks is not deleted while the forks need them. With --detach
+each fork copies the events first and stays: it is encrypted with its own key, and no longer has
+results of the agent for calls while its tools are dry. With --cascade the forks are deleted
+first, and their forks. If the command is interrupted, run it again.
 
-On a terminal you are asked first. Elsewhere --yes is needed. --dry-run shows what
-would go.`,
+On a terminal you are asked first. Elsewhere --yes is required. --dry-run shows what would be
+removed.`,
 		Example: `  reprise delete support/t1 --dry-run
   reprise delete support/t1 --yes --reason "the customer asked for it"
   reprise delete support/t1 --children --dry-run`,
@@ -52,9 +52,9 @@ would go.`,
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be removed, and remove nothing")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
-	cmd.Flags().BoolVar(&f.cascade, "cascade", false, "with its forks, and theirs")
-	cmd.Flags().BoolVar(&f.detach, "detach", false, "have its forks copy its events first")
-	cmd.Flags().BoolVar(&f.children, "children", false, "with the agents that its calls brought to life, and theirs")
+	cmd.Flags().BoolVar(&f.cascade, "cascade", false, "delete its forks, and their forks, too")
+	cmd.Flags().BoolVar(&f.detach, "detach", false, "let its forks copy its events first")
+	cmd.Flags().BoolVar(&f.children, "children", false, "delete its children, and their children, too")
 	return a.connects(cmd, defaultTimeout)
 }
 

@@ -30,22 +30,25 @@ func (a *app) dev() *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
 		Use: "dev", GroupID: groupRun, Args: cobra.NoArgs,
-		Short: "Run one node with an embedded NATS server and demo agents",
-		Long: `Run one node with an embedded NATS server: nothing to install.
+		Short: "Run one node with an embedded NATS server, and demo agents",
+		Long: `Run one node with an embedded NATS server. Nothing else needs to be installed.
 
-The agents are those of ./reprise.yaml, or of --config. Without a file there
-are demo agents, assistant, parrot, support and team, which asks two of them, and
-which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
+The agents are those of ./reprise.yaml, or of --config. Without a file there are demo agents:
+assistant, parrot, support, and team, which has assistant and support as tools. They use OpenAI
+if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if that is set), else a built-in model that works
+offline.`,
+		Example: `  reprise dev
+  reprise dev --config reprise.yaml --data ./data`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runDev(cmd.Context(), f, cmd.Flags().Changed("listen"), cmd.Flags().Changed("http"))
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.data, "data", defaultData, "folder for everything stored")
-	fs.StringVar(&f.listen, "listen", usualAddress, "address of the NATS server; another port is taken if this one is in use and the flag is not given")
-	fs.StringVar(&f.config, "config", "", "file with agents (default: ./"+defaultConfig+" if there is one)")
+	fs.StringVar(&f.data, "data", defaultData, "folder for all data")
+	fs.StringVar(&f.listen, "listen", usualAddress, "address of the NATS server; if the flag is not given and the port is in use, another port is used")
+	fs.StringVar(&f.config, "config", "", "file with agents (default: ./"+defaultConfig+", if it exists)")
 	fs.StringVar(&f.model, "model", "", "model of the demo agents, such as openai/gpt-5.5")
-	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
+	fs.StringVar(&f.sync, "sync", "always", "when data is written to disk: always (before it is acknowledged) or relaxed (within a second)")
 	f.login.add(cmd)
 	keyFlag(cmd, &f.keys)
 	nameFlag(cmd, &f.name)

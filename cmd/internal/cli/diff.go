@@ -16,10 +16,10 @@ func (a *app) diff() *cobra.Command {
 	limit := 0
 	cmd := &cobra.Command{
 		Use: "diff AGENT OTHER", GroupID: groupLook, Args: cobra.ExactArgs(2),
-		Short: "Show where two agents part, and what happened to each since",
-		Long: `Show where two agents part: the last event that both share, and what happened to each since,
-in rows as replay shows them. A turn that was open at that event has its row on each side that
-changed it. For a fork and its parent, and for two forks of one agent, they part where the fork
+		Short: "Compare two agents: where they part, and what happened since",
+		Long: `Show where two agents part: the last event that both share, and what happened to each since, in
+rows as replay shows them. A turn that was open at that event has its row on each side that
+changed it. For a fork and its parent, and for two forks of one agent, this is where the fork
 was made.
 
 --wide and -o json show events instead of rows.`,

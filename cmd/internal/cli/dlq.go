@@ -18,17 +18,21 @@ import (
 func (a *app) dlq() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dlq", GroupID: groupLook, Args: cobra.NoArgs,
-		Short: "See the dead letters: inputs that could never be applied",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "List and resend dead letters: inputs that could not be applied",
+		Long: `List and resend dead letters: inputs that could never be applied, such as those to an address
+that is not valid or to a kind that no node defines. Each is kept for 30 days with the reason.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var tenant string
 	ls := &cobra.Command{
 		Use: "ls", Args: cobra.NoArgs, Short: "List the dead letters of a tenant",
-		Long: "List the dead letters of a tenant. Those whose address cannot be read belong to the tenant " + messages.DefaultTenant + ".",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLetters(cmd.Context(), tenant) },
+		Long:    "List the dead letters of a tenant. Those whose address cannot be read belong to the tenant " + messages.DefaultTenant + ".",
+		Example: `  reprise dlq ls --tenant acme`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runLetters(cmd.Context(), tenant) },
 	}
 	show := &cobra.Command{
 		Use: "show SEQ", Args: cobra.ExactArgs(1), Short: "Show one dead letter with its body",
+		Example: `  reprise dlq show 17`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.findLetter(cmd.Context(), tenant, args[0], func(_ context.Context, _ *client.Client, l messages.DeadLetter) error {
 				if a.json() {
@@ -41,7 +45,9 @@ func (a *app) dlq() *cobra.Command {
 	}
 	retry := &cobra.Command{
 		Use: "retry SEQ", Args: cobra.ExactArgs(1), Short: "Send a dead letter to its agent again",
-		Long: "Send a dead letter to its agent again, under the id it had: retried twice it has one effect.\nThe letter itself is kept until its 30 days are over.",
+		Long: `Send a dead letter to its agent again, under the id that it had: if you do so twice, it has one
+effect. The dead letter itself is kept until its 30 days are over.`,
+		Example: `  reprise dlq retry 17`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.findLetter(cmd.Context(), tenant, args[0], func(ctx context.Context, cl *client.Client, l messages.DeadLetter) error {
 				err := cl.Resend(ctx, l)

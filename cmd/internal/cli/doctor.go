@@ -43,41 +43,46 @@ func (a *app) doctor() *cobra.Command {
 	f := doctorFlags{query: messages.Query{View: "doctor"}}
 	cmd := &cobra.Command{
 		Use: "doctor [AGENT]", GroupID: groupCheck, Args: cobra.MaximumNArgs(1),
-		Short: "Look whether a node can be reached, what needs care, and whether the store is sound",
-		Long: `Look whether a node can be reached, what needs care, and whether the store is sound.
+		Short: "Check nodes, the store and models, and report problems",
+		Long: `Check that a node can be reached and that the store is sound, and report what needs attention.
+Each problem is named with its place and what to do.
 
-A node reads every agent's log through, of all tenants, or that of one agent:
-numbering, chain, checksums, headers against frames, and that the payloads which
-events name are there. With --deep it also reads payloads, looks for those of agents
-that have no log, and compares headers, snapshots and the index of the
-node that answers with a replay. Each problem is named with its place and what to do. The
-node goes on working; --rate says how fast it may read. It changes nothing
-without --repair, and then only what is a cache or is named by nothing.
+A node reads the logs of all agents of all tenants, or that of one agent: numbering, chain,
+checksums, headers against frames, and whether the payloads that events name exist. With --deep
+it also reads payloads, finds those of agents that have no log, and compares headers, snapshots
+and the node's index with a replay. The node continues to work; --rate limits how fast it reads.
+Nothing is changed without --repair, and then only caches and payloads that nothing names.
 
-With --data and without a server, the files of a folder on which no node runs are read
-instead, before a server opens it and drops what it cannot read: each bad place is named with
-file, byte, sequence and agent. Nothing is changed, unless with --quarantine: that takes
-out what cannot be read, and keeps the files as they were in the folder quarantine. A node can
-then be started on the folder; the agents that lost a frame answer that they are damaged.
+With --data and without a server, doctor reads the files of a folder on which no node runs,
+before a server opens it and drops what it cannot read. Each bad place is named with file, byte,
+sequence and agent. Nothing is changed, unless with --quarantine: that removes what cannot be
+read, and keeps the files as they were in the folder quarantine. A node can then be started on
+the folder; agents that lost a frame answer that they are damaged.
 
-With --salvage OUT as well, every message that can be read is copied to the file OUT, a
-backup: restore makes a store of it. What was deleted is not copied, and what could not be is
-named with its place and agent; the exit code is 1 then. Snapshots and the keys of encrypted agents
-are not in a backup. A restored agent that lacks events before its newest answers that it is
-damaged; one that lacks its newest is named, for its log does not show it. Beside OUT
-there must be room for two copies of the folder: one is removed at the end.
+With --salvage OUT as well, every message that can be read is copied to the file OUT, a backup:
+"reprise restore" makes a store from it. What was deleted is not copied; what could not be copied
+is named with its place and agent, and the exit code is 1 then. Snapshots and the keys of
+encrypted agents are not in a backup. A restored agent that lacks events before its newest one
+answers that it is damaged. One that lacks its newest events is named here, because its log does
+not show it. The disk of OUT needs room for two copies of the folder; one is removed at the end.
 
-Nodes read the log through in the background, once a day. How far that is, and each message
-that could not be read, comes first, also with an agent's place below its snapshot.
+Nodes also read the whole log in the background, once a day. The report begins with how far they
+are and with each message that could not be read, including those that an agent does not need
+because of its snapshot.
 
-A stream of the log that has lost messages which were acknowledged is named with how
-far it was known to reach and how far it goes. Its agents answer that they are damaged
-until a backup is restored, or a person accepts the loss with --accept-loss.
-The whole store is asked for on the subject <root>.q, an administrator's.
+A stream of the log that has lost acknowledged messages is named, with how far it was known to
+reach and how far it reaches now. Its agents answer that they are damaged until you restore a
+backup, or accept the loss with --accept-loss. The check of the whole store is requested on the
+subject <root>.q, which an administrator may use.
 
-With --models no node is asked, but each model that the agents of a reprise.yaml use: once for a
-word, and once for a tool call. It says whether the model answers, streams, calls tools and keeps to
-a schema, or what its server refused. That costs some hundred tokens a model at most.`,
+With --models no node is asked. Instead each model that the agents of a reprise.yaml use is called
+twice: for a word, and for a tool call. The report names whether the model answers, streams, calls
+tools and keeps to a schema, or what its server refused. This costs some hundred tokens a model at
+most.`,
+		Example: `  reprise doctor
+  reprise doctor --deep
+  reprise doctor --data ./data
+  reprise doctor --models --config reprise.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && cmd.Flags().Changed("tenant") {
 				return usage("--tenant: the address of the agent names its tenant, as in %s/%s", f.tenant, args[0])
@@ -87,16 +92,16 @@ a schema, or what its server refused. That costs some hundred tokens a model at 
 	}
 	tenantFlag(cmd, &f.tenant)
 	fs := cmd.Flags()
-	fs.BoolVar(&f.models, "models", false, "ask each model of the agents in --config whether it works, and nothing else")
+	fs.BoolVar(&f.models, "models", false, "call each model of the agents in --config, and check nothing else")
 	fs.StringVar(&f.config, "config", defaultConfig, "file with agents and providers, for --models")
 	fs.BoolVar(&f.quick, "quick", false, "do not read the store")
 	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare what is derived from the log with a replay")
-	fs.BoolVar(&f.query.Repair, "repair", false, "remove caches that are wrong, and payloads older than an hour that nothing names")
-	fs.BoolVar(&f.quarantine, "quarantine", false, "take what cannot be read out of the files in --data, keeping a copy; no node may run on it")
-	fs.StringVar(&f.accept, "accept-loss", "", "accept that this stream of the log lost messages: its agents go on with what is there")
-	fs.StringVar(&f.reason, "reason", "", "why the loss is accepted; it is kept with who accepted it")
-	fs.StringVar(&f.salvage, "salvage", "", "copy what can be read of the folder --data, on which no node runs, to this new file, a backup")
-	fs.IntVar(&f.query.Rate, "rate", 0, "frames to read in a second (0: the node's choice)")
+	fs.BoolVar(&f.query.Repair, "repair", false, "remove wrong caches, and payloads older than an hour that nothing names")
+	fs.BoolVar(&f.quarantine, "quarantine", false, "remove what cannot be read from the files in --data, and keep a copy; no node may run on the folder")
+	fs.StringVar(&f.accept, "accept-loss", "", "accept that this `STREAM` of the log lost messages: its agents continue with what is left")
+	fs.StringVar(&f.reason, "reason", "", "the reason for --accept-loss; it is stored with your name")
+	fs.StringVar(&f.salvage, "salvage", "", "copy what can be read in the folder --data, on which no node runs, to this new backup `FILE`")
+	fs.IntVar(&f.query.Rate, "rate", 0, "how many frames to read in a second (0: the node decides)")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

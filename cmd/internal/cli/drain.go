@@ -17,19 +17,23 @@ func (a *app) drain() *cobra.Command {
 	var off bool
 	cmd := &cobra.Command{
 		Use: "drain NODE", GroupID: groupRun, Args: cobra.ExactArgs(1),
-		Short: "Have a node give its partitions to the others, before it is stopped",
-		Long: `Have a node give its partitions to the others, before it is stopped.
+		Short: "Move the partitions of a node to the other nodes before you stop it",
+		Long: `Move the partitions of a node to the other nodes before you stop it.
 
-NODE is its id, the beginning of it, or its name where only one node has it. The
-command waits until the node has no partition, or has gone; the node goes on passing
-requests to the others. Agents go on where they were: where a tool runs whose on_unknown
-is pause or reconcile the node waits for its result, in each partition for its own
---drain-limit at most. A call that takes longer is cut off, and its next owner asks a
-person what became of it, or its tool. --off has the node take part again. A node that is stopped by
-a signal drains by itself.`,
+NODE is the id of the node, the beginning of the id, or its name if only one node has that
+name. The command waits until the node has no partition or has left the cluster. The node
+continues to pass requests to the others.
+
+Agents continue on their new node. While a tool with on_unknown pause or reconcile runs, the
+node waits for its result, in each partition for at most its --drain-limit. A call that takes
+longer is cut off; the next owner asks a person or the tool for the outcome.
+
+--off makes the node take partitions again. A node that receives SIGTERM drains automatically.`,
+		Example: `  reprise drain node-1
+  reprise drain node-1 --off`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDrain(cmd.Context(), args[0], !off) },
 	}
-	cmd.Flags().BoolVar(&off, "off", false, "have the node take partitions again; returns at once")
+	cmd.Flags().BoolVar(&off, "off", false, "let the node take partitions again; the command returns at once")
 	return waitsFor(a.connects(cmd, drainTimeout), "the node to have no partition")
 }
 

@@ -19,22 +19,24 @@ func (a *app) effects() *cobra.Command {
 	q := messages.Query{View: "effects"}
 	cmd := &cobra.Command{
 		Use: "effects [AGENT]", GroupID: groupLook, Args: cobra.MaximumNArgs(1),
-		Short: "List the calls of tools and what became of them",
-		Long: `List tool calls and their outcomes, of one agent or of a whole tenant, oldest first. The
-text form cuts long arguments and outputs and says so; -o json has whole arguments. On a
-terminal, idempotency keys are shown only with --wide.
+		Short: "List tool calls and their outcomes",
+		Long: `List tool calls and their outcomes, of one agent or of a whole tenant, oldest first. The text
+form cuts long arguments and outputs and marks that; -o json has whole arguments. On a terminal,
+idempotency keys are shown only with --wide.
 
 A call that repeats an earlier one of its agent, in any turn, is shown with the event of the
 earlier call: it has the same tool and the same arguments, and the earlier one may have had its
 effect. Calls of read-only tools are not marked. A dry call is one of a fork that did not call
 the tool: its output is the one recorded in the parent's log. An imported call was made before
-its agent was imported, where the agent was then. Calls from before a fork began are listed for
-its parent. The fork itself has them, marked with "before the fork", when it is named, and in the
-list of all agents once it has copied them so that its parent can be deleted (delete --detach).
+its agent was imported, where the agent was then.
 
---where looks into the arguments: order=7 matches a number and a text. Dots separate the
-names and list positions of a path (customer.name=Ann, items.0.sku=x). Several must all
-match.`,
+Calls from before a fork began are listed for its parent. They are also listed for the fork,
+marked with "before the fork", if you name it, and in the list of all agents once the fork has
+copied them (delete --detach).
+
+--where looks into the arguments: order=7 matches a number and a text. Dots separate the names
+and list positions of a path (customer.name=Ann, items.0.sku=x). If it is given several times,
+all must match.`,
 		Example: `  reprise effects --tool refund --where order=7
   reprise effects support/ticket-42 --turn t7
   reprise effects support/ticket-42 --at 120
@@ -138,10 +140,11 @@ func (a *app) turns() *cobra.Command {
 	q := messages.Query{View: "turns", Whole: true}
 	cmd := &cobra.Command{
 		Use: "turns AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "List an agent's turns, what was asked and how they ended",
-		Long: "List an agent's turns, what was asked and how they ended. Questions and answers are\n" +
-			"shortened, with -o json to 400 bytes; `reprise turn AGENT TURN` shows a turn whole,\n" +
-			"step by step.",
+		Short: "List the turns of an agent and how they ended",
+		Long: `List the turns of an agent, what was asked and how they ended. Questions and answers are
+shortened, with -o json to 400 bytes; "reprise turn" shows one turn whole, step by step.`,
+		Example: `  reprise turns assistant/main --tail 5
+  reprise turns assistant/main --failed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ofAll(cmd, nil, nil, nil); err != nil {
 				return err

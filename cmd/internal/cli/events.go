@@ -25,10 +25,13 @@ func (a *app) events() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "events AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show the log of an agent, event by event",
-		Long: `Show the log of an agent, event by event. The text form shortens long data;
--o json has it whole, one object a line. What is too large for the log itself is
-named by its size and hash, as a blob; --whole puts it back. --follow begins with the
-newest 20 events, unless --from, --tail or --turn says otherwise.`,
+		Long: `Show the log of an agent, event by event. The text form shortens long data; -o json has it
+whole, one object a line. Data that is too large for the log is named by its size and hash, as
+a blob; --whole puts it back. --follow begins with the newest 20 events, unless --from, --tail
+or --turn is given.`,
+		Example: `  reprise events assistant/main --turn t4
+  reprise events assistant/main --follow
+  reprise events assistant/main --from 100 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Tail != 0 && (q.From != 0 || q.Turn != "") {
 				return usage("--tail excludes --from and --turn: leave one out")
@@ -42,9 +45,9 @@ newest 20 events, unless --from, --tail or --turn says otherwise.`,
 	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show")
 	tailFlag(cmd, &q, "events")
 	turnFlag(cmd, &q)
-	cmd.Flags().IntVar(&q.Limit, "limit", 0, "most events to show (default: all)")
-	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put what is kept as blobs into the events that name them")
-	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on with what happens, until Ctrl-C")
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "the most events to show (default: all)")
+	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put payloads that are stored as blobs into the events")
+	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	return waitsFor(a.connects(cmd, 0), "an answer, or for more of it; with --follow: how long to follow")
 }
 

@@ -17,21 +17,21 @@ func (a *app) find() *cobra.Command {
 	q := messages.Query{View: "find"}
 	cmd := &cobra.Command{
 		Use: "find TEXT|KEY...", GroupID: groupLook, Args: cobra.MinimumNArgs(1),
-		Short: "Find agents by what was said, or by the id of a call or an input",
+		Short: "Find agents by a text, or by the id of a call or an input",
 		Long: fmt.Sprintf(`Find the events of a tenant's agents that contain a text, newest first: inputs, answers of
 models, the tool and arguments of a call, and its result.
 
 TEXT is words that must all be in one event, in any order and in upper or lower case. Words in
-double quotes must follow one another, and so must the parts of a word with punctuation in it.
+double quotes must follow one another, as must the parts of a word with punctuation in it.
 The first %d KiB of each event are searched; payloads that are kept as blobs are not.
 
 KEY is the id of a call or of an input, or the idempotency key of a call, or at least its first
 %d characters. Upper and lower case matter.
 
-What an imported agent did before its import is found, too. Events from before a fork began are
-found once, as its parent's: the fork shares them. A fork that has copied them, so that its
-parent can be deleted (delete --detach), has them found as its own, marked with "before the
-fork"; as long as the parent is there, both are. Encrypted agents are found by ids and keys
+Events of an imported agent from before its import are found, too. Events from before a fork
+began are found once, as those of its parent: the fork shares them. If the fork has copied them
+(delete --detach), they are found as its own, marked with "before the fork"; while the parent
+exists, both are found. Encrypted agents are found by ids and keys
 only: their words are not searched.`, projections.MaxSaid>>10, index.MinPrefix),
 		Example: `  reprise find refund order 7
   reprise find '"order 7" refund' --kind support --since 7d

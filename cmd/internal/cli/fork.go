@@ -22,22 +22,22 @@ func (a *app) fork() *cobra.Command {
 	var f forkFlags
 	cmd := &cobra.Command{
 		Use: "fork AGENT NEW", GroupID: groupChange, Args: cobra.ExactArgs(2),
-		Short: "Make a new agent that continues from any event of another one",
-		Long: `Make a new agent, a fork, that continues from any event of another agent, its parent. Both
+		Short: "Create an agent that continues from any event of another one",
+		Long: `Create an agent, a fork, that continues from any event of another agent, its parent. Both
 continue, and neither sees what the other does later. The events up to that one are shared, not
 copied: the parent cannot be deleted while the fork needs them, except with --cascade or
---detach. An event that AGENT, as a fork, shares with its own parent is forked there.
+--detach. If AGENT is a fork and shares the event with its own parent, the fork is made there.
 
-NEW is an address that no agent has or had. It may be of another kind. With --set it has
-another model, other instructions or fewer tools than its kind.
+NEW is an address that no agent has or had. It may be of another kind. With --set it has another
+model, other instructions or fewer tools than its kind.
 
-Waiting inputs, timers and messages to other agents stay with the parent. A fork made inside
-a turn is paused until it is resumed; calls that ran at that point are unknown in the fork,
-and are decided as such.
+Waiting inputs, timers and messages to other agents stay with the parent. A fork that is made
+inside a turn is paused until it is resumed; calls that ran at that point are unknown in the fork
+and need "reprise decide".
 
-The tools of a fork are dry: a call gets the result that the parent has on record for
-the same call, or for the same tool and arguments. Without such a result it waits for a person
-(see decide). use-tools lets the fork run its tools.`,
+The tools of a fork are dry: a call gets the result that the parent has on record for the same
+call, or for the same tool and arguments. Without such a result it waits for a person (see
+"reprise decide"). "reprise use-tools" lets the fork run its tools.`,
 		Example: `  reprise fork support/t1 support/what-if --at 42
   reprise fork support/t1 support/brief --at 42 --set model=openai/gpt-5.5 --set instructions=@brief.md
   reprise fork support/t1 support-next/t1 --at 42 --reason "the new instructions"`,
@@ -46,7 +46,7 @@ the same call, or for the same tool and arguments. Without such a result it wait
 	f.flags(cmd)
 	cmd.Flags().Uint64Var(&f.at, "at", 0, "the last event that both share (default: the newest of AGENT)")
 	setFlag(cmd, &f.set)
-	cmd.Flags().BoolVar(&f.tools, "use-tools", false, "let the fork run its tools from the start")
+	cmd.Flags().BoolVar(&f.tools, "use-tools", false, "let the fork run its tools from the beginning")
 	return a.connects(cmd, defaultTimeout)
 }
 

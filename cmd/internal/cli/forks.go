@@ -16,9 +16,10 @@ func (a *app) forks() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forks AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "List the forks of an agent",
-		Long: `List the forks of an agent, deleted ones included: the event at which each was made, when,
-and why. For a fork, "reprise show" names the agent that it was forked from.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runForks(cmd.Context(), args[0], q) },
+		Long: `List the forks of an agent, deleted ones included: the event at which each was made, when, and
+why. For a fork, "reprise show" names its parent.`,
+		Example: `  reprise forks support/t1`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runForks(cmd.Context(), args[0], q) },
 	}
 	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)

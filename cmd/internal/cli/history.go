@@ -15,15 +15,19 @@ import (
 
 // asOf gives cmd the flag --at.
 func asOf(cmd *cobra.Command, q *messages.Query) {
-	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "as of this event (default: the newest)")
+	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "show it as of this event (default: the newest)")
 }
 
 func (a *app) history() *cobra.Command {
 	q := messages.Query{View: "history"}
 	cmd := &cobra.Command{
 		Use: "history AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "Show what a model sees of an agent's past",
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.runHistory(cmd.Context(), args[0], q) },
+		Short: "Show the history that the model sees",
+		Long: `Show the history of an agent as its model sees it: messages, tool calls and results. With --at
+it shows the history as of an earlier event.`,
+		Example: `  reprise history assistant/main
+  reprise history assistant/main --turn t4`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runHistory(cmd.Context(), args[0], q) },
 	}
 	asOf(cmd, &q)
 	turnFlag(cmd, &q)
@@ -55,8 +59,10 @@ func (a *app) state() *cobra.Command {
 	q := messages.Query{View: "state"}
 	cmd := &cobra.Command{
 		Use: "state AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "Show the state that an agent keeps",
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.runState(cmd.Context(), args[0], q) },
+		Short:   "Show the state of an agent",
+		Long:    `Show the state of an agent: a JSON object that "reprise set-state" changes.`,
+		Example: `  reprise state assistant/main`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runState(cmd.Context(), args[0], q) },
 	}
 	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)

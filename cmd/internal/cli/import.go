@@ -27,28 +27,27 @@ func (a *app) imports() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use: "import FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
-		Short: "Continue agents that were exported elsewhere",
-		Long: `Continue agents that "reprise export" has written, with all of their history.
+		Short: "Import agents that were exported elsewhere",
+		Long: `Import agents that "reprise export" has written, with all of their history. They continue here.
 
-The whole file is read before anything is stored. A file that is damaged, cut off, or of a
-newer version is refused. An agent gets the address in the file, or that of --as, which
-must be one that no agent has or had. Its kind must be defined here.
+The whole file is read before anything is stored. A file that is damaged, incomplete, or of a
+newer version is refused. An agent gets the address in the file, or that of --as. The address
+must be one that no agent has or had, and its kind must be defined here.
 
-What the agent was doing when it was exported is not taken over: waiting inputs, timers,
-answers to callers and messages to other agents. An open turn is paused until it is
-resumed; calls that ran in it are unknown. Tools are called as before; with --dry, not until
-use-tools.
+What the agent was doing when it was exported is not imported: waiting inputs, timers, answers to
+callers and messages to other agents. An open turn is paused until it is resumed; calls that ran
+in it are unknown. Tools are called as before; with --dry, not until "reprise use-tools".
 
-If the original still works elsewhere, both act. At the same address, calls of both can have
-the same idempotency key, and a receiver that drops repeated keys drops the second effect:
-choose another address with --as, or --dry.
+If the original still works elsewhere, both act. At the same address, calls of both can have the
+same idempotency key, and a receiver that drops repeated keys drops the second effect: choose
+another address with --as, or use --dry.
 
 An import that was interrupted can be run again: nothing is stored twice. What an abandoned
-import has stored belongs to no agent, and doctor --repair removes it.
+import has stored belongs to no agent; "reprise doctor --repair" removes it.
 
-Payloads are written to the store directly. That needs an administrator's permission:
-$JS.API.>, and publishing to the store's subjects. If the store is encrypted, it also needs the
-wrapping key.`,
+Payloads are written to the store directly. That needs an administrator's permission: $JS.API.>,
+and publishing to the store's subjects. If the store is encrypted, it also needs the wrapping
+key.`,
 		Example: `  reprise import ticket-42.jsonl.gz
   reprise import ticket-42.jsonl.gz --as support/reported --dry
   reprise import support.jsonl.gz --agent support/ticket-7`,
@@ -59,12 +58,12 @@ wrapping key.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.agent, "agent", "", "the only `AGENT` of the file to import (default: all)")
-	fs.StringVar(&f.as, "as", "", "address of the imported agent, if it is one (default: that in the file)")
-	fs.StringVar(&f.keyFile, "key-file", "", "file with the wrapping key, if the store is encrypted (default: "+keyVariable+")")
+	fs.StringVar(&f.agent, "agent", "", "import only this `AGENT` of the file (default: all)")
+	fs.StringVar(&f.as, "as", "", "address of the imported agent, if it is only one (default: the address in the file)")
+	fs.StringVar(&f.keyFile, "key-file", "", "file with the wrapping key, if the store is encrypted (default: $"+keyVariable+")")
 	setFlag(cmd, &f.set)
-	fs.BoolVar(&f.dry, "dry", false, "call no tools until use-tools")
-	fs.StringVar(&f.reason, "reason", "", "why, for those who read the log")
+	fs.BoolVar(&f.dry, "dry", false, "call no tools until \"reprise use-tools\"")
+	fs.StringVar(&f.reason, "reason", "", "the reason, for the log")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

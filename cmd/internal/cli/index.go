@@ -16,12 +16,12 @@ func (a *app) index() *cobra.Command {
 	return a.connects(&cobra.Command{
 		Use: "index", GroupID: groupCheck, Args: cobra.NoArgs,
 		Short: "Show how far the index has read the log",
-		Long: `Show how far the index of all agents (approvals, effects, usage and find of a
-whole tenant) has read the log, partition by partition, each as its owner has it. A node keeps
-it in a file that is a cache of the log: to have it built again, stop the node,
-delete the file and start the node. It covers the whole store, so this is for
-operators, not for readers of a tenant.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runIndex(cmd.Context()) },
+		Long: `Show how far the index of all agents (approvals, effects, usage and find of a whole tenant) has
+read the log, partition by partition, each as its owner has it. A node keeps the index in a file
+that is a cache of the log. To rebuild it, stop the node, delete the file and start the node. It
+covers the whole store, so the command is for operators, not for readers of a tenant.`,
+		Example: `  reprise index`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runIndex(cmd.Context()) },
 	}, defaultTimeout)
 }
 

@@ -24,8 +24,8 @@ type loginFlags struct {
 
 func (f *loginFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.auth, "auth", "", "file with the login that the embedded NATS server wants, user:password or a token; commands on this machine find it in the data folder (default: "+loginVariable+", else there is no login)")
-	fs.BoolVar(&f.insecure, "insecure", false, "let the embedded NATS server listen without a login where other machines reach it: they may then read, approve and delete everything")
+	fs.StringVar(&f.auth, "auth", "", "file with the login of the embedded NATS server, user:password or a token; commands on this machine find it in the data folder (default: $"+loginVariable+", else there is no login)")
+	fs.BoolVar(&f.insecure, "insecure", false, "allow an embedded NATS server without a login that other machines can reach: they may then read, approve and delete everything")
 }
 
 // changed reports whether one of the flags is given.

@@ -13,7 +13,7 @@ import (
 
 // tenantFlag gives cmd the flag --tenant.
 func tenantFlag(cmd *cobra.Command, tenant *string) {
-	cmd.Flags().StringVar(tenant, "tenant", messages.DefaultTenant, "tenant to look at")
+	cmd.Flags().StringVar(tenant, "tenant", messages.DefaultTenant, "tenant to read")
 }
 
 func (a *app) ls() *cobra.Command {
@@ -22,6 +22,10 @@ func (a *app) ls() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the agents of a tenant and what they are doing",
+		Long: `List the agents of a tenant and what they are doing. If a partition has no owner, or its index
+is behind the log, a line names it and the exit code is 1.`,
+		Example: `  reprise ls --kind support --phase paused --since 24h
+  reprise ls --last failed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ofAll(cmd, args, nil, nil); err != nil {
 				return err
@@ -31,11 +35,11 @@ func (a *app) ls() *cobra.Command {
 	}
 	tenantFlag(cmd, &tenant)
 	kindFlag(cmd, &q)
-	cmd.Flags().Var(&when{at: &q.Since}, "since", "only agents to which something has happened since then: 90m, 24h, 7d, a date or a time")
+	cmd.Flags().Var(&when{at: &q.Since}, "since", "only agents with an event since then: 90m, 24h, 7d, a date or a time")
 	limitFlag(cmd, &q)
 	cmd.Flags().StringVar((*string)(&q.Phase), "phase", "", "only agents that are idle, running, paused or deleted")
-	cmd.Flags().StringVar(&q.Last, "last", "", "only agents whose last turn has failed: write failed")
-	cmd.Flags().BoolVar(&q.Deleted, "deleted", false, "what is left of deleted agents, too")
+	cmd.Flags().StringVar(&q.Last, "last", "", "only agents whose last turn ended like this: failed")
+	cmd.Flags().BoolVar(&q.Deleted, "deleted", false, "list deleted agents, too")
 	return a.connects(cmd, defaultTimeout)
 }
 

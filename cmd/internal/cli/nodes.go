@@ -18,13 +18,14 @@ import (
 func (a *app) nodes() *cobra.Command {
 	return a.connects(&cobra.Command{
 		Use: "nodes", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "List the nodes of the cluster and how they are",
-		Long: `List the nodes of the cluster and how they are.
+		Short: "List the nodes of the cluster and their condition",
+		Long: `List the nodes of the cluster and their condition.
 
-Any node answers, marked by *, and asks each of the others: one that says nothing
-within a second is listed all the same. NAME is what --name said when the node was
-started, or its host. It is asked for on the subject <root>.q, an
-administrator's. ` + "`reprise doctor`" + ` judges what is listed here.`,
+Any node answers, marked by *, and asks each of the others. A node that does not answer within a
+second is listed as such. NAME is the --name of the node, or its host. The list is requested on the
+subject <root>.q, which an administrator may use. "reprise doctor" reports what is wrong in it.`,
+		Example: `  reprise nodes
+  reprise nodes --watch`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runNodes(cmd.Context()) },
 	}, defaultTimeout)
 }

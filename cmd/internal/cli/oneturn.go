@@ -18,11 +18,11 @@ func (a *app) turn() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "turn AGENT TURN", GroupID: groupLook, Args: cobra.ExactArgs(2),
 		Short: "Show one turn: input, model calls, tool calls, answer and cost",
-		Long: `Show one turn: what was asked, step by step the model calls with what the model said,
-its tool calls with arguments, result and who decided, when it waited for a person,
-the answer, and what it cost. Long results are cut; ` + "`reprise history AGENT --turn TURN`" + `
-has them whole. -o json is one object: a line of ` + "`reprise turns`" + ` with asked (the inputs),
-done (the steps), pauses and output.`,
+		Long: `Show one turn: the inputs, each step with what the model answered, its tool calls with arguments,
+result and who decided, when it waited for a person, the answer, and the cost. Long results are
+cut; "reprise history AGENT --turn TURN" has them whole. -o json prints one object: a line of
+"reprise turns" with asked (the inputs), done (the steps), pauses and output.`,
+		Example: `  reprise turn assistant/main t4`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Turn = messages.TurnID(args[1])
 			_, err := printed(a, a.ofAgent(cmd.Context(), args[0], q), a.turnText)
@@ -148,7 +148,7 @@ func turnFlag(cmd *cobra.Command, q *messages.Query) {
 
 // tailFlag gives cmd the flag --tail.
 func tailFlag(cmd *cobra.Command, q *messages.Query, what string) {
-	cmd.Flags().IntVar(&q.Tail, "tail", 0, "only that many of the newest "+what)
+	cmd.Flags().IntVar(&q.Tail, "tail", 0, "only this many of the newest "+what)
 }
 
 // noneOf is the error for a turn of which there is nothing; nil if q names none.

@@ -98,7 +98,7 @@ const watchEvery = 2 * time.Second
 // watched gives cmd the flag --watch.
 func (a *app) watched(cmd *cobra.Command) {
 	var on bool
-	cmd.Flags().BoolVarP(&on, "watch", "w", false, fmt.Sprintf("on a terminal, print it again every %v until Ctrl-C", watchEvery))
+	cmd.Flags().BoolVarP(&on, "watch", "w", false, fmt.Sprintf("on a terminal, print the list again every %v until Ctrl-C", watchEvery))
 	once := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !on {

@@ -19,12 +19,13 @@ func (a *app) partitions() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "partitions", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "List what each node owns, and what waits in its partitions",
-		Long: `List how many of the partitions each node owns, how many agents they have, how many
-of those owe work, and how many inputs and commands are stored and not settled, with
-the age of the oldest. With --all, and with -o json, each partition is a line, with
-the epoch under which it is owned. It is asked for on the subject <root>.q, an
-administrator's.`,
+		Short: "List the partitions of each node, and what waits in them",
+		Long: `List how many of the partitions each node owns, how many agents they have, how many of those have
+work to do, and how many stored inputs and commands have not been processed, with the age of the
+oldest. With --all, and with -o json, each partition is a line, with the epoch under which it is
+owned. The list is requested on the subject <root>.q, which an administrator may use.`,
+		Example: `  reprise partitions
+  reprise partitions --all`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all || a.json() {
 				return a.runPartitions(cmd.Context())
@@ -32,7 +33,7 @@ administrator's.`,
 			return a.runShares(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "a line for each partition")
+	cmd.Flags().BoolVar(&all, "all", false, "print a line for each partition")
 	return a.connects(cmd, defaultTimeout)
 }
 

@@ -36,25 +36,24 @@ func (a *app) permissions() *cobra.Command {
 	var f permissionFlags
 	cmd := &cobra.Command{
 		Use: "permissions", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "Print what a NATS server must know to keep a tenant apart from others",
-		Long: `Print what a NATS server must know to keep a tenant apart from others.
-
-It prints a part of the server's configuration: the account of the nodes with what it
-exports, the tenant's account with what it imports, and the users of both with the
-subjects they may publish and subscribe to. Nothing is connected to or changed.
+		Short: "Print the NATS permissions that keep tenants apart",
+		Long: `Print the part of a NATS server's configuration that keeps tenants apart: the account of the
+nodes with its exports, the account of the tenant with its imports, and the users of both with
+the subjects that they may publish and subscribe to. The command connects to nothing and changes
+nothing.
 
 The roles, which can be combined:
-  publish  send inputs, prompt, and follow what comes of it
+  publish  send inputs, prompt agents, and follow the answers
   read     every view of the agents, and their answers as they are written
-  decide   every command that is no input:
+  decide   every command that is not an input:
            ` + commandList() + `
-  node     what the user that nodes log in as must be allowed at least
+  node     the least that the user of the nodes must be allowed
   admin    everything in the account of the nodes
 
-A user of a tenant connects with the inbox prefix that is printed with it, such as
---inbox-prefix _REPLY.reprise.acme.shop here and in the nats tool: its answers come
-there, and no other user may read them. Passwords are variables of the server's
-environment; -o json prints the same without them, for tools that make accounts by JWT.`,
+A user of a tenant connects with the inbox prefix that is printed with it, such as --inbox-prefix
+_REPLY.reprise.acme.shop here and in the nats tool: answers are sent there, and no other user may
+read them. Passwords are variables of the server's environment; -o json prints the same without
+passwords, for tools that make accounts by JWT.`,
 		Example: `  reprise permissions --tenant acme
   reprise permissions --tenant acme --user shop --user clerk=read,decide --user bot=publish@support/ticket-42
   reprise permissions --tenant acme --agent support/ticket-42 --role publish
@@ -62,11 +61,11 @@ environment; -o json prints the same without them, for tools that make accounts 
 		RunE: func(*cobra.Command, []string) error { return a.runPermissions(f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.tenant, "tenant", "", "the tenant")
+	fs.StringVar(&f.tenant, "tenant", "", "the tenant whose users and account are printed")
 	fs.StringSliceVar(&f.agents, "agent", nil, "agent of the tenant that its users are limited to: KIND/KEY (repeatable; default: all)")
 	fs.StringSliceVar(&f.roles, "role", []string{string(tenant.Publish), string(tenant.Read)}, "publish, read, decide; or node or admin alone")
-	fs.StringArrayVar(&f.users, "user", nil, "name of a user, with roles and an agent of its own if need be: NAME[=ROLE,ROLE][@KIND/KEY] (repeatable; default: one, called as the tenant)")
-	fs.BoolVar(&f.shared, "shared", false, "put users and nodes into one account, where they are not isolated from one another")
+	fs.StringArrayVar(&f.users, "user", nil, "a user, with roles and an agent if they differ: NAME[=ROLE,ROLE][@KIND/KEY] (repeatable; default: one user with the name of the tenant)")
+	fs.BoolVar(&f.shared, "shared", false, "put users and nodes into one account, in which they are not isolated from one another")
 	fs.StringVar(&f.root, "root", messages.DefaultRoot, "first token of the installation's subjects")
 	return cmd
 }

@@ -23,10 +23,10 @@ func (a *app) replay() *cobra.Command {
 	var plain bool
 	cmd := &cobra.Command{
 		Use: "replay AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "Walk through what happened to an agent, and what each event changed",
-		Long: `Walk through what happened to an agent: a row for each input, turn, model call, tool call,
-approval, child and change of owner, with how long it took and how long it waited. It runs
-nothing and writes nothing.
+		Short: "Step through what happened to an agent and what each event changed",
+		Long: `Step through what happened to an agent: a row for each input, turn, model call, tool call,
+approval, child and change of owner, with how long it took and how long it waited. Nothing is
+run and nothing is written.
 
 On a terminal it is a debugger: beside the rows it shows, as of the selected event, what
 changed, the history, the state, the model's request, the raw event and why it happened; ? lists
@@ -45,8 +45,8 @@ payloads are shown by size and hash; --whole shows them in full.`,
 	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show; those before it are replayed and not shown")
 	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "last event to replay (default: the newest)")
 	turnFlag(cmd, &q)
-	cmd.Flags().BoolVar(&q.Whole, "whole", false, "show payloads that are kept as blobs in full; implies --wide")
-	cmd.Flags().BoolVar(&plain, "plain", false, "lines of text, also on a terminal")
+	cmd.Flags().BoolVar(&q.Whole, "whole", false, "show payloads that are stored as blobs in full; implies --wide")
+	cmd.Flags().BoolVar(&plain, "plain", false, "print lines of text, also on a terminal")
 	return a.connects(cmd, 0)
 }
 

@@ -18,14 +18,16 @@ func (a *app) request() *cobra.Command {
 	q := messages.Query{View: "request"}
 	return a.connects(&cobra.Command{
 		Use: "request AGENT [EVENT]", GroupID: groupLook, Args: cobra.RangeArgs(1, 2),
-		Short: "Show what a model was sent: instructions, tools, settings and items",
+		Short: "Show the request that a model was sent",
 		Long: `Show the request that a model was sent: settings, instructions, tools and items of history,
-rebuilt from the log, with the changes that hooks made.
-EVENT is the number of an event, as ` + "`reprise events`" + ` lists them: the model call, or
-a result of it, such as its answer or a tool call. Default: the newest model call.
+rebuilt from the log, with the changes that hooks made. EVENT is the number of an event, as
+"reprise events" lists them: the model call, or a result of it, such as its answer or a tool
+call. Default: the newest model call.
 
 "matches" reports whether the rebuilt request has the hash that was recorded when it was sent.
 -o json prints one object; by_hook marks what a hook added.`,
+		Example: `  reprise request support/ticket-42
+  reprise request support/ticket-42 12`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 1 {
 				if q.At, err = a.eventNumber(args[0], args[1]); err != nil {

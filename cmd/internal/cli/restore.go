@@ -30,25 +30,26 @@ func (a *app) restore() *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
 		Use: "restore [--keys] FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
-		Short: "Make a store of a backup",
-		Long: `Make a store of a backup.
+		Short: "Make a store from a backup",
+		Long: `Make a store from a backup.
 
-With --nats, --context or NATS_URL the streams are made on that server, which
-must have none of the installation's and no node running. Otherwise, and with
---data, a new folder is made, for ` + "`serve --data` or `dev --data`" + `. The file is checked whole
-before anything is written, and the store when it is made (see doctor).
+With --nats, --context or NATS_URL the streams are made on that server, which must have no stream
+of the installation and no running node. Otherwise, and with --data, a new folder is made, for
+serve --data or dev --data. The whole file is checked before anything is written, and the whole
+store after it is made (see "reprise doctor").
 
-A restore that is cut short leaves nothing that a node would start on. Agents go
-on from their newest event in the backup as after a crash: tools that are safe to
-run again may run again, others wait for a person.
+A restore that is interrupted leaves nothing that a node would start on. Agents continue from
+their newest event in the backup, as after a crash: tools that may run again may do so, other
+calls wait for a person.
 
-With --keys FILE is a copy of the keys of encrypted agents (backup --keys), and they
-are put back into the store that has none: a server's, a running node's or that of
-the folder --data. A key comes back only for an agent that is in the store, is not
-deleted, whose events are encrypted with it, and that has no key or a damaged one. If
-the wrapping key is given, as to serve, each key is tried first.`,
+With --keys, FILE is a copy of the keys of encrypted agents (backup --keys). The keys are put
+back into a store that lacks them: that of a server, of a running node, or of the folder --data.
+A key is put back only for an agent that is in the store, is not deleted, has events that are
+encrypted with the key, and has no key or a damaged one. If the wrapping key is given, as to
+serve, each key is tried first.`,
 		Example: `  reprise restore store.tar --data ./again
-  reprise restore --keys store.keys --data ./again --key-file key`,
+  reprise restore store.tar --nats nats://n1,n2,n3 --replicas 3
+  reprise restore --keys store.keys --data ./again --key-file wrapping.key`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
@@ -70,13 +71,13 @@ the wrapping key is given, as to serve, each key is tried first.`,
 	}
 	a.serverFlags(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&a.remote.data, "data", defaultData, "folder to make, without --nats and --context (and NATS_URL, unless this is given)")
-	fs.BoolVar(&f.keys, "keys", false, "put the keys of encrypted agents back that `backup --keys` has copied")
-	fs.StringVar(&f.keyFile, "key-file", "", "with --keys: file with the wrapping key to try them with (default: "+keyVariable+")")
-	fs.BoolVar(&f.again, "again", false, "remove what an earlier restore to that server has left that was cut short")
-	fs.BoolVar(&f.dry, "dry-run", false, "check the file and say what is in it")
-	fs.BoolVar(&f.unchecked, "no-check", false, "do not read the store through when it is made")
-	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream (0: as many as it had)")
+	fs.StringVar(&a.remote.data, "data", defaultData, "folder to make, if neither --nats, --context nor NATS_URL is given (given, it comes before NATS_URL)")
+	fs.BoolVar(&f.keys, "keys", false, "put back the keys of encrypted agents that \"backup --keys\" has copied")
+	fs.StringVar(&f.keyFile, "key-file", "", "with --keys: file with the wrapping key to try the keys with (default: $"+keyVariable+")")
+	fs.BoolVar(&f.again, "again", false, "remove what an interrupted restore has left on that server")
+	fs.BoolVar(&f.dry, "dry-run", false, "only check the file and print what is in it")
+	fs.BoolVar(&f.unchecked, "no-check", false, "do not check the store after it is made")
+	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream (0: as many as in the backup)")
 	return cmd
 }
 

@@ -19,10 +19,10 @@ type raiseFlags struct {
 // prefix; whose is what they limit.
 func (f *raiseFlags) raises(cmd *cobra.Command, prefix, whose string) {
 	fs := cmd.Flags()
-	fs.IntVar(&f.steps, prefix+"max-steps", 0, "new limit of model calls in "+whose+" (default: the old one)")
+	fs.IntVar(&f.steps, prefix+"max-steps", 0, "new limit of model calls in "+whose+" (default: the current one)")
 	fs.IntVar(&f.tokens, prefix+"max-tokens", 0, "new limit of tokens in "+whose)
 	fs.Float64Var(&f.cost, prefix+"max-cost", 0,
-		"new limit of what "+whose+" may cost, in the unit of the price table: a model without a price there costs nothing and never reaches it")
+		"new limit of the cost of "+whose+", in the unit of the price table; a model without a price costs nothing")
 	fs.DurationVar(&f.duration, prefix+"max-duration", 0, "new limit of the time that "+whose+" may run, such as 10m")
 }
 
@@ -56,16 +56,18 @@ func (a *app) resume() *cobra.Command {
 	var ofTheTurn, ofTheAgent raiseFlags
 	cmd := &cobra.Command{
 		Use: "resume AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
-		Short: "Go on with a paused turn, or with a failed one at the failed step",
-		Long: `Go on with a paused turn, or with a failed one at the failed step. A turn that
-reached a limit goes on when the limit is raised. A call that waits for approval, or
-whose outcome is unknown, is settled with approve, deny or decide.
+		Short: "Resume a paused turn, or a failed one at the failed step",
+		Long: `Resume a paused turn, or a failed one at the failed step. A turn that reached a limit continues
+when the limit is raised. If the turn waits for an approval, or for the outcome of a call, use
+"reprise approve", "reprise deny" or "reprise decide".
 
-A limit that is set here holds in place of the old one, be that the definition's,
-and may be higher, lower or the first: those of this turn until it ends, those of
-the agent until they are set again. Also a turn that runs gets them.`,
+A limit that you set here replaces the limit of the definition; it may be higher, lower or the
+first one. A limit of the turn holds until the turn ends, a limit of the agent until you set it
+again. A running turn gets the new limits, too.`,
+		Example: `  reprise resume support/ticket-42 --max-tokens 100000
+  reprise resume support/ticket-42 --turn t12 --max-steps 40 --agent-max-cost 50`,
 	}
-	cmd.Flags().StringVar(&turn, "turn", "", "turn to go on with (default: the newest)")
+	cmd.Flags().StringVar(&turn, "turn", "", "`TURN` to resume (default: the newest)")
 	ofTheTurn.raises(cmd, "", "this turn")
 	ofTheAgent.raises(cmd, agents, "all turns of the agent")
 	return a.changes(cmd, func(f changeFlags, _ []string) (_ messages.Command, did done, err error) {

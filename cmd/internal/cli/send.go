@@ -15,12 +15,13 @@ func (a *app) send() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "send AGENT TEXT... | send AGENT -", GroupID: groupTalk, Args: cobra.MinimumNArgs(2),
 		Short: "Store an input for an agent and return",
-		Long: `Store an input for an agent and return: once this prints its id it is not lost.
-It may still be refused, which --reply and dlq ls tell.
+		Long: `Store an input for an agent and return. Once the command prints the id, the input is stored.
+It may still be refused: --reply and "reprise dlq ls" report that.
 
-With --in, --at or --cron it comes later, whether this command or any node runs
-meanwhile or not: timers lists what is to come, cancel takes it back.`,
-		Example: `  reprise send assistant/main "Has the parcel come?" --in 2h
+With --in, --at or --cron the input is delivered later, whether this command or a node runs in
+the meantime or not. "reprise timers" lists such inputs, "reprise cancel" removes them.`,
+		Example: `  reprise send assistant/main "What is 17 times 3?" --id question-1
+  reprise send assistant/main "Has the parcel come?" --in 2h
   reprise send assistant/main "Good morning" --cron "0 9 * * 1-5" --tz Europe/Berlin --name morning`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runSend(cmd.Context(), f, later, args[0], args[1:])
@@ -28,7 +29,7 @@ meanwhile or not: timers lists what is to come, cancel takes it back.`,
 	}
 	f.inputs(cmd)
 	later.flags(cmd)
-	cmd.Flags().StringVar(&f.reply, "reply", "", "NATS subject to which acceptance and outcome are published")
+	cmd.Flags().StringVar(&f.reply, "reply", "", "NATS `SUBJECT` to which acceptance and outcome are published")
 	return a.connects(cmd, defaultTimeout)
 }
 

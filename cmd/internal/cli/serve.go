@@ -35,10 +35,12 @@ func (a *app) serve() *cobra.Command {
 		Short: "Run a node with the agents of a reprise.yaml",
 		Long: `Run a node with the agents of a reprise.yaml.
 
-With --nats, --context or NATS_URL it uses that server; otherwise, and with
---data, --listen, --auth or --sync, it embeds one, which wants a login where other
-machines reach it. SIGINT and SIGTERM stop it, after it
-has given its partitions to the other nodes; a second signal ends it at once.`,
+With --nats, --context or NATS_URL, the node uses that NATS server. Otherwise, and with --data,
+--listen, --auth or --sync, it embeds a server, which requires a login if other machines can
+reach it. On SIGINT or SIGTERM the node gives its partitions to the other nodes and ends. A
+second signal ends it at once.`,
+		Example: `  reprise serve --config reprise.yaml
+  reprise serve --nats nats://n1,n2,n3 --replicas 3 --http :8080 --name node-1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen") || cmd.Flags().Changed("sync") || f.login.changed(cmd)
 			return a.runServe(cmd.Context(), f, local, cmd.Flags().Changed("http"))
@@ -49,19 +51,19 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.StringVar(&f.config, "config", defaultConfig, "file with agents, tools and providers")
 	fs.StringVar(&f.data, "data", defaultData, "folder of the embedded NATS server")
 	fs.StringVar(&f.listen, "listen", usualAddress, "address of the embedded NATS server")
-	fs.StringVar(&f.sync, "sync", "always", "of the embedded server: always (what is acknowledged is on disk) or relaxed (within a second)")
-	fs.StringVar(&f.system.Creds, "system-creds", "", "file with credentials of the server's system account, to see when it forces to disk what it acknowledges")
-	fs.StringVar(&f.system.Context, "system-context", "", "context of the nats command line tool that logs in to that account")
-	fs.StringVar(&f.indexDir, "index-dir", "", "folder of the index of all agents, a cache of this node alone (default: in --data, or with --nats a temporary one)")
-	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream that is created (0: as many as the store has, 1 for a new one)")
+	fs.StringVar(&f.sync, "sync", "always", "when the embedded server writes data to disk: always (before it is acknowledged) or relaxed (within a second)")
+	fs.StringVar(&f.system.Creds, "system-creds", "", "file with credentials of the server's system account, to read how often the server syncs to disk")
+	fs.StringVar(&f.system.Context, "system-context", "", "context of the nats command line tool for the system account")
+	fs.StringVar(&f.indexDir, "index-dir", "", "folder of the index of all agents, a cache of this node (default: in --data, or with --nats a temporary folder)")
+	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream that the node creates (0: as many as the store has, 1 for a new store)")
 	fs.DurationVar(&f.idle, "idle", 5*time.Minute, "how long an idle agent stays in memory")
-	fs.IntVar(&f.maxAgents, "max-agents", 0, "how many agents stay in memory; beyond that those with nothing to do leave, least recently used first (default: one for each 8 KiB of --agent-memory's default)")
-	fs.Var(&f.agentMemory, "agent-memory", "how much memory agents may take, such as 1GiB; beyond that they leave in the same way (default: an eighth of the machine's)")
-	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long the node may take, when it is stopped, to give its partitions to the others; when an operator drains it, how long each partition may wait for a call that must not be cut off")
-	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
-	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun again in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
+	fs.IntVar(&f.maxAgents, "max-agents", 0, "how many agents stay in memory; beyond that, idle agents leave it, least recently used first (default: one for each 8 KiB of the default of --agent-memory)")
+	fs.Var(&f.agentMemory, "agent-memory", "how much memory agents may use, such as 1GiB; beyond that, idle agents leave it (default: an eighth of the machine's)")
+	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long a node that is stopped may take to give its partitions to the others; during a drain, how long each partition may wait for a call that must not be cut off")
+	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "the least number of events of an agent between two snapshots; negative: no snapshots (default: 128)")
+	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("after a takeover, how many interrupted model calls a node starts again in a second; negative: all at once (default: %d)", actors.DefaultRecoverRate))
 	f.login.add(cmd)
-	fs.Var(&f.payloadMemory, "payload-memory", "how much memory requests to models, their answers and tool outputs may take together, such as 2GiB; what does not fit waits (default: a quarter of the machine's)")
+	fs.Var(&f.payloadMemory, "payload-memory", "how much memory requests to models, their answers and tool outputs may use together, such as 2GiB; what does not fit waits (default: a quarter of the machine's)")
 	keyFlag(cmd, &f.keys)
 	nameFlag(cmd, &f.name)
 	otlpFlag(cmd, &f.otlp)

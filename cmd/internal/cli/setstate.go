@@ -11,8 +11,9 @@ import (
 func (a *app) setState() *cobra.Command {
 	return a.changes(&cobra.Command{
 		Use: "set-state AGENT JSON | set-state AGENT -", GroupID: groupChange, Args: cobra.ExactArgs(2),
-		Short:   "Change the state of an agent by a JSON merge patch",
-		Long:    "Change the state of an agent by a JSON merge patch (RFC 7396): fields are set, null removes one.",
+		Short: "Change the state of an agent by a JSON merge patch",
+		Long: `Change the state of an agent by a JSON merge patch (RFC 7396): fields are set, null removes one.
+With - the patch is read from standard input.`,
 		Example: `  reprise set-state assistant/main '{"lang":"de","draft":null}'`,
 	}, func(f changeFlags, args []string) (messages.Command, done, error) {
 		text, err := a.text(args[1:])

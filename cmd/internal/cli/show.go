@@ -17,6 +17,9 @@ func (a *app) show() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show what an agent is doing, its queue and what it waits for",
+		Long:  `Show what an agent is doing, which inputs wait, and what it waits for.`,
+		Example: `  reprise show assistant/main
+  reprise show assistant/main --at 12`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := printed(a, a.ofAgent(cmd.Context(), args[0], q), a.status)
 			return err

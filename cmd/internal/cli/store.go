@@ -15,6 +15,7 @@ func (a *app) store() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "store", GroupID: groupKeep, Args: cobra.NoArgs,
 		Short: "Change how the store is kept",
+		Long:  `Change how the store is kept.`,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.storeScale())
@@ -26,24 +27,23 @@ func (a *app) storeScale() *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use: "scale --replicas N", Args: cobra.NoArgs,
-		Short: "Bring a store to more copies, while its nodes run",
-		Long: `Bring a store to more copies, while its nodes run.
+		Short: "Change the number of copies of a store while its nodes run",
+		Long: `Change the number of copies of a store while its nodes run.
 
-Every stream and bucket gets so many copies on the servers of the cluster, one
-after the other; each is waited for until all its copies are current. Three
-outlive the loss of one server, five of two. It may be stopped and run again: what
-is done stays done. With --dry-run it says what it would change, and changes
-nothing.
+Every stream and bucket gets that many copies on the servers of the cluster, one stream after
+another; the command waits until all copies of each are current. Three copies survive the loss of
+one server, five of two. You may interrupt the command and run it again: finished streams stay as
+they are. With --dry-run it prints what it would change, and changes nothing.
 
-Of one copy, snapshots are kept in a way that the server cannot copy: they are
-dropped and made again as agents write. They are a cache.
+If there was one copy, snapshots were kept in a form that the server cannot copy. They are dropped
+and written again while agents work: they are a cache.
 
-It is for a cluster whose streams have one copy. The folder of an embedded server, or
-of one that stood alone, must not be given to a server of a cluster: NATS removes the
-streams that it finds there. Move such a store with "reprise backup" and
-"reprise restore --nats URL --replicas N".
+The command is for a cluster whose streams have one copy. Never give the folder of an embedded
+server, or of a server that was alone, to a server of a cluster: NATS removes the streams that it
+finds there. Move such a store with "reprise backup" and "reprise restore --nats URL --replicas
+N".
 
-It needs an administrator's permission: $JS.API.>.`,
+The command needs an administrator's permission: $JS.API.>.`,
 		Example: `  reprise store scale --replicas 3 --dry-run
   reprise store scale --replicas 3`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,8 +55,8 @@ It needs an administrator's permission: $JS.API.>.`,
 			return a.scaleStore(ctx, replicas, dry)
 		},
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies that each stream and bucket shall have")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be changed")
+	cmd.Flags().IntVar(&replicas, "replicas", 0, "number of copies of each stream and bucket")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print what would be changed")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

@@ -23,7 +23,7 @@ const (
 
 // otlpFlag gives a command that runs a node the flag --otlp.
 func otlpFlag(cmd *cobra.Command, address *string) {
-	cmd.Flags().StringVar(address, "otlp", "", "base address at which an OpenTelemetry collector takes the spans of turns by OTLP over HTTP, such as http://localhost:4318 (default: telemetry: in the file, else $"+otlpVariable+", else none are sent)")
+	cmd.Flags().StringVar(address, "otlp", "", "base address of an OpenTelemetry collector that accepts OTLP over HTTP, for the spans of turns, such as http://localhost:4318 (default: telemetry in the file, else $"+otlpVariable+", else nothing is sent)")
 }
 
 // telemetryOf returns where a node sends spans: to the address of a flag, that of the file, or that

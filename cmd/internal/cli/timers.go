@@ -22,11 +22,11 @@ type laterFlags struct {
 func (f *laterFlags) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.set = fs
-	fs.StringVar(&f.in, "in", "", "send the input after a time, such as 90m or 24h, at most ten years")
-	fs.StringVar(&f.at, "at", "", "send it at a time, such as 2026-11-22T09:00 (in the zone --tz, else this machine's) or with its zone 2026-11-22T09:00:00Z")
-	fs.StringVar(&f.cron, "cron", "", "send it again and again: minute, hour, day of the month, month, day of the week, such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly, @yearly")
+	fs.StringVar(&f.in, "in", "", "deliver the input after this time, such as 90m or 24h, at most ten years")
+	fs.StringVar(&f.at, "at", "", "deliver it at this time, such as 2026-11-22T09:00 (in the zone --tz, else that of this machine) or 2026-11-22T09:00:00Z")
+	fs.StringVar(&f.cron, "cron", "", "deliver it repeatedly: minute, hour, day of the month, month, day of the week, such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly, @yearly")
 	fs.StringVar(&f.zone, "tz", "", "time zone of --cron or --at, such as Europe/Berlin (default of --cron: UTC)")
-	fs.StringVar(&f.name, "name", "", "what its timer is called (default: the input's id)")
+	fs.StringVar(&f.name, "name", "", "name of the timer (default: the id of the input)")
 }
 
 // laterNames are the names of the flags.
@@ -107,12 +107,12 @@ func (a *app) timers() *cobra.Command {
 	q := messages.Query{View: "timers"}
 	cmd := &cobra.Command{
 		Use: "timers AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "List the inputs that are to reach an agent later",
-		Long: `List the inputs that are to reach an agent later, as send --in, --at and --cron
-have set them. Each comes once when its time has come, also if no node ran then; one
-that comes again and again comes once for all the times it has missed; missed in
-timer.fired is how many there were beyond the first of them.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runTimers(cmd.Context(), args[0], q) },
+		Short: "List the scheduled inputs of an agent",
+		Long: `List the inputs that are scheduled for an agent by send --in, --at and --cron. Each is delivered
+once when it is due, also if no node ran at that time. A repeated input that was due several
+times in the meantime is delivered once; "missed" in timer.fired counts the others.`,
+		Example: `  reprise timers assistant/main`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTimers(cmd.Context(), args[0], q) },
 	}
 	asOf(cmd, &q)
 	return a.connects(cmd, defaultTimeout)

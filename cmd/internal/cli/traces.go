@@ -23,10 +23,10 @@ func (a *app) traces() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "traces AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show an agent's turns as OpenTelemetry spans, or send them to a collector",
-		Long: `Show an agent's turns as OpenTelemetry spans, by the conventions for generative AI:
-the turn, each attempt at a model call, each attempt at a tool call, and each wait for a
-person. They are made from the log, so turns of any age have them. Their ids are the same each
-time, and the same as those that a node with --otlp sends.
+		Long: `Show an agent's turns as OpenTelemetry spans, by the conventions for generative AI: the turn,
+each attempt at a model call, each attempt at a tool call, and each wait for a person. They are
+made from the log, so turns of any age have them. Their ids are the same each time, and the same
+as those that a node with --otlp sends.
 
 With -o json each turn is a line: an OTLP document in JSON, as collectors read it. --otlp sends
 the spans to a collector. Both leave out spans that have not ended and, without --content,
@@ -40,7 +40,7 @@ questions, answers, arguments and results. The text form has no contents.`,
 	asOf(cmd, &q)
 	f := cmd.Flags()
 	f.BoolVar(&q.Whole, "content", false, "with -o json or --otlp, include questions and answers, and arguments and results of tools")
-	f.StringVar(&otlp, "otlp", "", "send them to the collector at this base address, such as http://localhost:4318 (with the headers of $"+otlpHeadersVariable+")")
+	f.StringVar(&otlp, "otlp", "", "send the spans to the collector at this base address, such as http://localhost:4318 (with the headers of $"+otlpHeadersVariable+")")
 	return a.connects(cmd, defaultTimeout)
 }
 

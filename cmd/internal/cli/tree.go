@@ -21,17 +21,16 @@ func (a *app) tree() *cobra.Command {
 	var at messages.EventNumber
 	cmd := &cobra.Command{
 		Use: "tree AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "Show an agent and the agents that its tool calls brought to life",
-		Long: `Show an agent, the agents that its tool calls brought to life, those that theirs
-did, and so on: what each is doing, what its own model calls used and cost, and the
-sum. With -o json each agent is one line, a parent before its children, with depth and
-parent; the last line is the sum.
+		Short: "Show an agent and its children",
+		Long: `Show an agent, the child agents that its tool calls created, their children, and so on: what
+each is doing, what its own model calls used and cost, and the sum. With -o json each agent is
+one line, a parent before its children, with depth and parent; the last line is the sum.
 
-With --at: as AGENT knew it at that event. Its children are then not looked into.`,
+With --at it shows what AGENT had recorded at that event; the logs of children are not read.`,
 		Example: `  reprise tree team/main`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTree(cmd.Context(), args[0], at) },
 	}
-	cmd.Flags().Uint64Var((*uint64)(&at), "at", 0, "as of this event of AGENT")
+	cmd.Flags().Uint64Var((*uint64)(&at), "at", 0, "show it as of this event of AGENT")
 	return a.connects(cmd, defaultTimeout)
 }
 

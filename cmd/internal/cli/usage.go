@@ -18,16 +18,16 @@ func (a *app) usage() *cobra.Command {
 	q := messages.Query{View: "usage"}
 	cmd := &cobra.Command{
 		Use: "usage [AGENT]", GroupID: groupLook, Args: cobra.MaximumNArgs(1),
-		Short: "Show what model calls used and cost",
-		Long: `Show what an agent's model calls used and cost, by turn, by model and in all; with
--o json also call by call. Without an agent: what those of a whole tenant did,
-summed by model or as --by says, in whole hours. Cost is in the unit of the price
-table. A call whose answer was lost counts as a call; what it used is not known.
+		Short: "Show the tokens and the cost of model calls",
+		Long: `Show what the model calls of an agent used and cost, by turn, by model and in all; with -o json
+also call by call. Without an agent: those of a whole tenant, summed by model or by what --by
+names, in whole hours. Cost is in the unit of the price table. A call whose answer was lost
+counts as a call; its tokens are not known.
 
-Models are named as in the configuration, whatever their providers call them: with
--o json that is "answered" of an agent's call. What deleted agents used goes with
-them: sums of the past shrink after ` + "`reprise delete`" + `, and with retain in the
-configuration. If you must account for it, keep what usage says before.`,
+Models are named as in the configuration; with -o json, "answered" of a call of an agent is the
+name that the provider gave. The usage of a deleted agent is removed with it, also by retain in
+the configuration: sums of the past become smaller. If you must account for usage, save it
+before.`,
 		Example: `  reprise usage support/ticket-42
   reprise usage --by day --since 7d
   reprise usage --by agent --kind support -o json`,

@@ -20,36 +20,36 @@ func (a *app) verifies() *cobra.Command {
 	var v verifying
 	cmd := &cobra.Command{
 		Use: "verify [AGENT...]", GroupID: groupCheck,
-		Short: "Decide recorded events again and report the first that comes out differently",
-		Long: `Decide the recorded events of agents again, with the code and the definitions of
-today, and report the first event of each agent that comes out differently. Recorded
-commands, answers of models, results of tools and decisions of hooks are given as they
-are: no model is asked, no tool is called and nothing is written.
+		Short: "Decide recorded events again and report the first that differs",
+		Long: `Decide the recorded events of agents again, with the current code and definitions, and report the
+first event of each agent that differs. Recorded commands, answers of models, results of tools
+and decisions of hooks are used as they are: no model and no tool is called, and nothing is
+written.
 
-Without --candidate it is the node that decides, with its definitions. With --candidate it
-is this program, with the definitions of that file: a new version and a new file are
-rehearsed against agents that are at work, which do not notice. The MCP servers of the file
-are started for their lists of tools.
+Without --candidate the node decides, with its definitions. With --candidate this program
+decides, with the definitions of that file: you try a new version or a new file on agents that
+are at work, without an effect on them. The MCP servers of the file are started for their lists
+of tools.
 
-The exit code is 1 if an agent differs or cannot be read. What can not be decided
-from the log alone is reported as not checked.
+The exit code is 1 if an agent differs or cannot be read. What cannot be decided from the log
+alone is reported as not checked.
 
-With --live-model the recorded inputs are answered again, by the models of the file, and the
-answers and calls are shown beside the recorded ones. A call has the recorded result of the
-same tool with the same arguments; one without is refused to the model, and listed. With
---live-tools tools are called: those that only read, or with --live-tools=all every one, whose
-effects then happen again. Without --live-model the recorded calls are made again and
-their results compared. Either runs here, in memory, 16 agents at a time: no agent of the
-node changes. The models cost what they cost: try a few agents first.
+With --live-model the models of the file answer the recorded inputs again, and the answers and
+calls are shown beside the recorded ones. A call gets the recorded result of the same tool with
+the same arguments; a call without one is refused to the model, and listed. With --live-tools
+tools are called: those that only read, or with --live-tools=all every tool, and their effects
+happen again. Without --live-model the recorded calls are made again and their results compared.
+Both run in this program, in memory, 16 agents at a time: no agent of the node changes. Calls of
+models cost money: try a few agents first.
 
 --grade runs a program for the recorded run and for the new one. It gets the run as JSON on
 standard input and prints a score from -1e9 to 1e9: a number, or {"score":0.8,"reason":"..."}.
-Spaces separate the program and its arguments, unless the whole is the path of a program;
-arguments that hold spaces need a script.
+Spaces separate the program and its arguments, unless the whole value is the path of a program.
+Write a script if an argument contains a space.
 
-With --live-model another answer is no failure. The exit code is 1 if an agent cannot be run
-to its end, such as when its model cannot be reached, has no score or one under --min-score;
-with --live-tools alone also if a result differs.`,
+With --live-model a different answer is not a failure. The exit code is 1 if an agent cannot be
+run to its end, such as when its model cannot be reached, and if it has no score or a score
+below --min-score; with --live-tools alone also if a result differs.`,
 		Example: `  reprise verify support/ticket-42
   reprise verify --kind support --candidate ./reprise.yaml
   reprise verify --from-file recorded.jsonl.gz --candidate ./reprise.yaml -o json
@@ -68,7 +68,7 @@ with --live-tools alone also if a result differs.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&v.candidate, "candidate", "", "file with the definitions to decide with, such as ./reprise.yaml")
-	f.StringVar(&v.from, "from-file", "", "file that export has written, to verify in place of agents of a node")
+	f.StringVar(&v.from, "from-file", "", "exported file to verify, instead of agents of a node")
 	v.chosen.flags(cmd)
 	v.live.flags(f)
 	return waitsFor(a.connects(cmd, 0), "all of it")

@@ -17,7 +17,7 @@ import (
 func (a *app) why() *cobra.Command {
 	return a.connects(&cobra.Command{
 		Use: "why AGENT EVENT|CALL", GroupID: groupLook, Args: cobra.ExactArgs(2),
-		Short: "Show why an event happened: back to the input, by whom, and what it repeats",
+		Short: "Show why an event or a tool call happened",
 		Long: `Show why an event happened, or a tool call that is named by its id, the newest cause first:
 from a tool call to the model's answer that asked for it, to what that model call was sent,
 to the inputs, with who sent them and through which endpoint. Decisions of people are listed

@@ -149,6 +149,11 @@ bench-against: bin/bench ## measure FIGURES with this tree and with BASE=<commit
 	(cd "$$dir/base" && if [ -f cmd/bench/main.go ]; then $(GO) build -trimpath -o "$$dir/old" ./cmd/bench; else $(GO) build -trimpath -o "$$dir/old" ./cmd/reprise; fi); \
 	bin/bench $(FIGURES) --against "$$dir/old" --pairs $(PAIRS) $(BENCHFLAGS)
 
+.PHONY: docs
+docs: ## write the pages that are made from the program
+	$(GO) test -count=1 ./cmd/internal/config -run '^TestReference$$' -update
+	$(GO) test -count=1 -short ./cmd/internal/cli -run '^TestReference$$' -update
+
 .PHONY: verify
 verify: vet ## check form, modules, lint, the shape of the tree and the pages
 	@unformatted=$$(gofmt -l actors cluster cmd eventlog messages projections providers); \
@@ -157,6 +162,7 @@ verify: vet ## check form, modules, lint, the shape of the tree and the pages
 	$(MAKE) --no-print-directory lint
 	$(GO) test ./cmd/internal/archtest
 	$(GO) test -short ./cmd/internal/pagetest
+	$(GO) test -short ./cmd/internal/config ./cmd/internal/cli -run '^TestReference$$'
 
 .PHONY: clean
 clean: ## remove what was built

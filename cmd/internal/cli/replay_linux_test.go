@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,9 +12,11 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/vt"
+
+	"github.com/reprise-dev/reprise/cmd/internal/cli"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden screens of testdata/replay; read the diff")
+var update = cli.Update
 
 // debugger is `reprise replay` on a terminal whose screen can be read.
 type debugger struct {

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Update has tests rewrite the files that they compare with.
+var Update = flag.Bool("update", false, "rewrite the golden screens of testdata/replay and the page of the command line; read the diff")
+
+// pageFile is the reference of the command line.
+const pageFile = "../../../docs/reference/cli.md"
+
+// TestReference holds the page against the commands. With -update it writes it: make docs.
+func TestReference(t *testing.T) {
+	want := reference(Root())
+	if *Update {
+		if err := os.WriteFile(pageFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(pageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n"))) != want {
+		t.Errorf("%s is stale: run make docs", pageFile)
+	}
+}
+
+const before = `# Command line
+
+` + "`reprise`" + ` is one program: it runs nodes, talks to agents, and shows what happened. ` + "`reprise COMMAND --help`" + `
+prints what this page has about a command. The page is made from the program.
+
+| | |
+|---|---|
+`
+
+const between = `
+Words in capital letters stand for what you write. What is in brackets may be left out. The address of an agent is
+` + "`kind/key`, or `tenant/kind/key`" + ` for a tenant other than ` + "`default`" + `.
+
+## Output
+
+- Results go to standard output, remarks and errors to standard error. An error is one line, and a second one with what to do.
+- On a terminal, tables are cut to its width, times are local or ages, and long output is shown in ` + "`$PAGER`" + `. Elsewhere
+  output is whole, plain and in UTC.
+- With ` + "`-o json`" + ` standard output has JSON and nothing else: one object, or one object a line for lists. Keys may be added in
+  later versions; do not depend on their order.
+- Nothing that users, models or tools wrote reaches a terminal with its control characters.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | refused or failed. [Errors](errors.md) lists the codes of refusals |
+| 2 | wrong usage: unknown command, flag or value |
+| 3 | ` + "`ask`" + `: the turn waits for a person |
+| 130 | the command was stopped by Ctrl-C. A turn that it waited for continues |
+
+## Environment variables
+
+If neither a flag nor one that excludes it is given, the flag is read from its variable: ` + "`REPRISE_`" + ` and the name of the flag in
+capital letters, with ` + "`_` for `-`" + `. ` + "`REPRISE_LOG_FORMAT=json` is `--log-format json`" + `. An empty variable counts as not set. This holds for
+all flags but ` + "`--agent`, `--all`, `--auth`, `--id`, `--turn` and `--yes`" + `. Further variables:
+
+| variable | what |
+|---|---|
+| ` + "`NATS_URL`" + ` | URL of the NATS server, if neither ` + "`--nats` nor `--context` nor `--data`" + ` is given |
+| ` + "`REPRISE_AUTH`" + ` | login of the embedded NATS server: the login itself, not a file |
+| ` + "`REPRISE_KEY`" + ` | wrapping keys, if neither ` + "`--key-file`" + ` nor the configuration has one |
+| ` + "`OPENAI_API_KEY`, `OPENAI_BASE_URL`" + ` | key and server of the demo agents of ` + "`dev`" + ` |
+| ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`" + ` | where nodes and ` + "`traces`" + ` send spans |
+| ` + "`TRACEPARENT`, `TRACESTATE`" + ` | trace context of inputs that a command sends |
+| ` + "`PAGER`, `NO_COLOR`, `TZ`" + ` | as in other programs |
+| ` + "`GOGC`, `GOMEMLIMIT`" + ` | if not set, a node sets 400, and three quarters of the memory that it may use |
+
+## Flags of every command
+
+`
+
+// reference is the page.
+func reference(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(before)
+	for _, g := range root.Groups() {
+		var names []string
+		for _, c := range grouped(root, g.ID) {
+			names = append(names, fmt.Sprintf("[%s](#%s)", c.Name(), strings.ReplaceAll(c.CommandPath(), " ", "-")))
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.TrimSuffix(g.Title, ":"), strings.Join(names, " · "))
+	}
+	b.WriteString("| Others | [completion](#reprise-completion) |\n")
+	b.WriteString(between)
+	flags(&b, root, root.PersistentFlags())
+	b.WriteString("\n## Connection flags\n\nCommands that talk to a node find it by these flags, by `NATS_URL`, or in the data folder of a node on the same machine.\n\n")
+	show, _, _ := root.Find([]string{"show"})
+	flags(&b, show, show.PersistentFlags())
+	for _, g := range root.Groups() {
+		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
+		for _, c := range grouped(root, g.ID) {
+			describe(&b, c)
+		}
+	}
+	b.WriteString("\n## Others\n")
+	completion, _, _ := root.Find([]string{"completion"})
+	describe(&b, completion)
+	return b.String()
+}
+
+func grouped(root *cobra.Command, group string) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(root.Commands()), func(c *cobra.Command) bool { return c.GroupID != group })
+}
+
+// describe writes a command and those below it.
+func describe(b *strings.Builder, c *cobra.Command) {
+	fmt.Fprintf(b, "\n### %s\n\n", c.CommandPath())
+	paragraphs(b, cmp.Or(c.Long, c.Short+"."))
+	fmt.Fprintf(b, "\n```text\n%s\n```\n", strings.TrimSuffix(c.UseLine(), " [flags]"))
+	if c.Example != "" {
+		fmt.Fprintf(b, "\nExamples:\n\n```text\n%s\n```\n", regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.Example, ""))
+	}
+	var own bytes.Buffer
+	local := c.LocalNonPersistentFlags()
+	if local.HasAvailableFlags() {
+		var table strings.Builder
+		if flags(&table, c, local); table.Len() > 0 {
+			own.WriteString("\n" + table.String())
+		}
+	}
+	b.Write(own.Bytes())
+	if c.HasAvailablePersistentFlags() {
+		b.WriteString("\nAnd the [connection flags](#connection-flags).\n")
+	}
+	for _, below := range c.Commands() {
+		if below.Name() != "help" {
+			describe(b, below)
+		}
+	}
+}
+
+// flags writes a table of flags, unless there are none but help.
+func flags(b *strings.Builder, c *cobra.Command, set *pflag.FlagSet) {
+	var rows []string
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		value, text := pflag.UnquoteUsage(f)
+		name := "`--" + f.Name
+		if f.Shorthand != "" {
+			name = "`-" + f.Shorthand + "`, " + name
+		}
+		if value != "" {
+			name += " " + strings.ToUpper(value)
+		}
+		without, variable := f.DefValue, variableOf(f.Name)
+		if slices.Contains([]string{"", "0", "0s", "false", "[]"}, without) || strings.Contains(text, "(default") {
+			without = ""
+		}
+		if without != "" {
+			without = "`" + without + "`"
+		}
+		if slices.Contains(unread, f.Name) {
+			variable = ""
+		} else {
+			variable = "`" + variable + "`"
+		}
+		rows = append(rows, fmt.Sprintf("| %s` | %s | %s | %s |\n", name, markdown(text), without, variable))
+	})
+	if len(rows) > 0 {
+		b.WriteString("| flag | | default | variable |\n|---|---|---|---|\n" + strings.Join(rows, ""))
+	}
+}
+
+// paragraphs writes a text of a command as Markdown: lines that are indented stay as they are.
+func paragraphs(b *strings.Builder, text string) {
+	var fenced bool
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		indented := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t") || fenced && line == ""
+		switch {
+		case indented && !fenced:
+			b.WriteString("\n```text\n")
+		case !indented && fenced:
+			b.WriteString("```\n\n")
+		}
+		if fenced = indented; fenced {
+			b.WriteString(line + "\n")
+			continue
+		}
+		b.WriteString(strings.TrimSuffix(strings.TrimRight(markdown(line), " "), "\n") + "\n")
+	}
+	if fenced {
+		b.WriteString("```\n")
+	}
+}
+
+var (
+	inQuotes = regexp.MustCompile(`"(reprise [^"]+|approvals forget|backup --keys)"`)
+	ofFlag   = regexp.MustCompile(`(^|[\s(])((?:--[a-z][a-z-]*(?:=\w+)?|-o json|\$?[A-Z]+(?:_[A-Z]+)+|\$[A-Z]{3,}|[a-z]+(?:_[a-z]+)+)\b)`)
+)
+
+// markdown is a line of help in Markdown: commands, flags and variables are code.
+func markdown(line string) string {
+	parts := strings.Split(inQuotes.ReplaceAllString(line, "`$1`"), "`")
+	for i := range parts {
+		if i%2 == 0 {
+			parts[i] = strings.NewReplacer("<", `\<`, "*", `\*`, "|", `\|`).Replace(parts[i])
+			parts[i] = ofFlag.ReplaceAllStringFunc(parts[i], func(s string) string {
+				m := ofFlag.FindStringSubmatch(s)
+				return m[1] + "`" + m[2] + "`"
+			})
+		}
+	}
+	return strings.Join(parts, "`")
+}
+
+// TestCommands holds that each command can be understood by its help alone: it has a line about it
+// and, where it takes arguments, examples, which are command lines that it accepts.
+func TestCommands(t *testing.T) {
+	t.Setenv("REPRISE_TENANT", "")
+	var all func(*cobra.Command)
+	all = func(c *cobra.Command) {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || len(c.Short) > 80 {
+			t.Errorf("%s: the line about it is empty, ends with a full stop or is too long: %q", c.CommandPath(), c.Short)
+		}
+		if c.Example == "" && arguments(c.Use) != nil && c.Parent().Name() != "completion" && c.Name() != "help" {
+			t.Errorf("%s takes arguments and has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			if c.Parent() == nil || c.Parent().Name() != "completion" && c.Name() != "completion" {
+				example(t, c.CommandPath(), strings.TrimSuffix(line, "\n"))
+			}
+		}
+		for _, below := range c.Commands() {
+			all(below)
+		}
+	}
+	all(Root())
+}
+
+// example holds that a line is one that a command accepts.
+func example(t *testing.T, of, line string) {
+	t.Helper()
+	program, found := strings.CutPrefix(line, "  reprise ")
+	if !found {
+		t.Errorf("%s: an example begins with two spaces and reprise: %q", of, line)
+	}
+	var words []string
+	for _, m := range regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)`).FindAllStringSubmatch(program, -1) {
+		if m[3] != "" && (m[3][0] == '<' || m[3][0] == '>') {
+			break
+		}
+		words = append(words, m[1]+m[2]+m[3])
+	}
+	c, rest, err := Root().Find(words)
+	if err == nil {
+		err = c.ParseFlags(rest)
+	}
+	if err == nil {
+		err = c.ValidateArgs(c.Flags().Args())
+	}
+	if err != nil {
+		t.Errorf("%s: %s: %v", of, line, err)
+	}
+}

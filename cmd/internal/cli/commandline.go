@@ -45,6 +45,12 @@ func (a *app) prepare(cmd *cobra.Command, args []string) error {
 // their own, or too much, in each command.
 var unread = []string{"agent", "all", "auth", "help", "id", "turn", "version", "yes"}
 
+// readsVariable reports whether a flag of a command is read from its variable. REPRISE_NAME names a
+// node, and no timers.
+func readsVariable(cmd *cobra.Command, flag string) bool {
+	return !slices.Contains(unread, flag) && (flag != "name" || cmd.Flags().Lookup("cron") == nil)
+}
+
 // apart are flags that exclude one another: each of the first with each of the second.
 var apart = [][2][]string{
 	{{"nats", "context", "system-creds", "system-context"}, {"data", "listen", "sync", "auth", "insecure"}},
@@ -84,7 +90,7 @@ func (a *app) fromEnvironment(cmd *cobra.Command, args []string) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := variableOf(f.Name)
 		value, excludes := os.Getenv(name), func(other string) bool { return exclude(f.Name, other) }
-		if err != nil || value == "" || f.Hidden || slices.Contains(unread, f.Name) || slices.Contains(given, f.Name) || slices.ContainsFunc(given, excludes) {
+		if err != nil || value == "" || f.Hidden || !readsVariable(cmd, f.Name) || slices.Contains(given, f.Name) || slices.ContainsFunc(given, excludes) {
 			return
 		}
 		if i := slices.IndexFunc(a.variables, excludes); i >= 0 {
@@ -121,7 +127,7 @@ func (a *app) cause(f *failure) {
 // environmentHelp ends the help of each command.
 const environmentHelp = `{{if .HasAvailableFlags}}
 If neither a flag nor one that excludes it is given, it is read from its environment variable, such
-as REPRISE_LOG_FORMAT for --log-format (all but --agent, --all, --auth, --id, --turn and --yes).
+as REPRISE_LOG_FORMAT for --log-format (all but --agent, --all, --auth, --id, --turn, --yes, and the --name of a timer).
 {{end}}`
 
 // allFlags is what cobra's help lists of a command's flags, and ownFlags what it lists here: those that

@@ -121,6 +121,7 @@ func TestVariablesAndWhatExcludesThem(t *testing.T) {
 		{"ls --data /nowhere", "REPRISE_NATS=nats://127.0.0.1:1", exitFailed, "/nowhere/address"},
 		{"serve --data /dev/null/x --config none", "REPRISE_NATS=nats://127.0.0.1:1", exitFailed, "none"},
 		{"ls", "REPRISE_NATS=nats://127.0.0.1:1 REPRISE_DATA=/nowhere", exitUsage, "REPRISE_DATA and REPRISE_NATS exclude one another"},
+		{"send a/b hello --data /nowhere", "REPRISE_NAME=blue", exitFailed, "/nowhere/address"},
 		{"events a/b --turn t1 --data /nowhere", "REPRISE_TAIL=3", exitFailed, "/nowhere/address"},
 		{"cancel a/b --all --data /nowhere", "REPRISE_INPUT=i REPRISE_TIMER=t", exitFailed, "/nowhere/address"},
 		{"cancel a/b", "REPRISE_ALL=true", exitUsage, "name what to take back"},

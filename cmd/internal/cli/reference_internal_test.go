@@ -74,7 +74,7 @@ Words in capital letters stand for what you write. What is in brackets may be le
 
 If neither a flag nor one that excludes it is given, the flag is read from its variable: ` + "`REPRISE_`" + ` and the name of the flag in
 capital letters, with ` + "`_` for `-`" + `. ` + "`REPRISE_LOG_FORMAT=json` is `--log-format json`" + `. An empty variable counts as not set. This holds for
-all flags but ` + "`--agent`, `--all`, `--auth`, `--id`, `--turn` and `--yes`" + `. Further variables:
+all flags but ` + "`--agent`, `--all`, `--auth`, `--id`, `--turn`, `--yes`" + `, and the ` + "`--name`" + ` of a timer. Further variables:
 
 | variable | what |
 |---|---|
@@ -173,7 +173,7 @@ func flags(b *strings.Builder, c *cobra.Command, set *pflag.FlagSet) {
 		if without != "" {
 			without = "`" + without + "`"
 		}
-		if slices.Contains(unread, f.Name) {
+		if !readsVariable(c, f.Name) {
 			variable = ""
 		} else {
 			variable = "`" + variable + "`"

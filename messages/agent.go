@@ -124,10 +124,10 @@ type AgentPhase string
 
 // The phases.
 const (
-	PhaseIdle    AgentPhase = "idle"
-	PhaseRunning AgentPhase = "running"
-	PhasePaused  AgentPhase = "paused"  // waits for a person
-	PhaseDeleted AgentPhase = "deleted" // and not created again since
+	PhaseIdle    AgentPhase = "idle"    // no turn runs
+	PhaseRunning AgentPhase = "running" // a turn runs
+	PhasePaused  AgentPhase = "paused"  // a turn waits for a person
+	PhaseDeleted AgentPhase = "deleted" // it was deleted, and not created again since
 )
 
 // AgentPhases returns all phases.

@@ -1,6 +1,6 @@
 package messages
 
-// Answer is the outcome of a command. It is published as JSON to the reply subject.
+// Answer is the outcome of a command.
 type Answer struct {
 	// N is the event that records the outcome: for an input its input.accepted.
 	N    EventNumber `json:"n"`

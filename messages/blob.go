@@ -9,8 +9,10 @@ import (
 // frame. It belongs to one agent. The field of the event or item whose payload it is, is
 // empty.
 type Blob struct {
-	SHA256 Digest `json:"sha256"` // of its bytes, in hex
-	Size   int64  `json:"size"`   // in bytes
+	// SHA256 is the hash of the payload, in hex.
+	SHA256 Digest `json:"sha256"`
+	// Size is the size of the payload in bytes.
+	Size int64 `json:"size"`
 	// Stored is the SHA-256 of the encrypted bytes. Empty: the blob is not encrypted, and
 	// stored under SHA256.
 	Stored Digest `json:"stored,omitempty"`

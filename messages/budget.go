@@ -31,15 +31,15 @@ func (c Cost) Plus(d Cost) Cost {
 // String returns the amount in whole units.
 func (c Cost) String() string { return strconv.FormatFloat(float64(c)/1e9, 'f', -1, 64) }
 
-// Limit is one of the Limits, by its name.
+// Limit is the name of a limit.
 type Limit string
 
 // The limits.
 const (
-	LimitSteps    Limit = "max_steps"
-	LimitTokens   Limit = "max_tokens"
-	LimitCost     Limit = "max_cost"
-	LimitDuration Limit = "max_duration"
+	LimitSteps    Limit = "max_steps"    // model calls
+	LimitTokens   Limit = "max_tokens"   // tokens, input and output together
+	LimitCost     Limit = "max_cost"     // cost by the price table
+	LimitDuration Limit = "max_duration" // time
 )
 
 // Scope is what a limit is about.
@@ -47,16 +47,18 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeTurn  Scope = "turn"  // the turn
+	ScopeTurn  Scope = "turn"  // one turn
 	ScopeAgent Scope = "agent" // all turns of the agent
 )
 
 // Limits bound what a turn or an agent may use. A zero value is no limit.
 type Limits struct {
-	// MaxSteps is in model calls, attempts not counted.
-	MaxSteps  int  `json:"max_steps,omitempty"`
-	MaxTokens int  `json:"max_tokens,omitempty"` // input and output together
-	MaxCost   Cost `json:"max_cost_nanos,omitempty"`
+	// MaxSteps is the most model calls, attempts not counted.
+	MaxSteps int `json:"max_steps,omitempty"`
+	// MaxTokens is the most tokens, input and output together.
+	MaxTokens int `json:"max_tokens,omitempty"`
+	// MaxCost is the highest cost, in billionths of the unit of the price table.
+	MaxCost Cost `json:"max_cost_nanos,omitempty"`
 	// MaxDuration is how long it may run, in milliseconds. Waiting for a person or in the
 	// queue does not count; time in which no node ran it does.
 	MaxDuration int64 `json:"max_duration_ms,omitempty"`
@@ -97,10 +99,14 @@ func (l Limits) Override(r Limits) Limits {
 // LimitOverrides are limits as a person writes them in a command: whole units of money
 // and a duration such as 10m. Zero values leave the old limit.
 type LimitOverrides struct {
-	MaxSteps    int     `json:"max_steps,omitempty"`
-	MaxTokens   int     `json:"max_tokens,omitempty"`
-	MaxCost     float64 `json:"max_cost,omitempty"`
-	MaxDuration Span    `json:"max_duration,omitempty"`
+	// MaxSteps is the most model calls.
+	MaxSteps int `json:"max_steps,omitempty"`
+	// MaxTokens is the most tokens, input and output together.
+	MaxTokens int `json:"max_tokens,omitempty"`
+	// MaxCost is the highest cost, in whole units of the price table, such as 0.25.
+	MaxCost float64 `json:"max_cost,omitempty"`
+	// MaxDuration is how long the turn may run.
+	MaxDuration Span `json:"max_duration,omitempty"`
 }
 
 // Limits returns r in the units of events.

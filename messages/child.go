@@ -16,7 +16,8 @@ import "time"
 
 // Caller is the tool call of a parent that is a child's task.
 type Caller struct {
-	Agent string `json:"agent"` // its full address
+	// Agent is the full address of the parent.
+	Agent string `json:"agent"`
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call"`
 	// Detached reports whether the call does not wait for the answer.
@@ -28,7 +29,7 @@ type Parent struct {
 	Caller `json:",inline"`
 	// Above are the callers of the parent, the root's first.
 	Above []Caller `json:"above,omitempty"`
-	// Limits bound the turn, in addition to those of the child's definition.
+	// Limits are limits of the turn, in addition to those of the child's definition.
 	Limits Limits `json:"limits,omitzero"`
 }
 
@@ -40,23 +41,25 @@ func (p Parent) Chain() []Caller {
 // Wait is a call of a descendant that a person must decide, or a turn that a person must
 // resume.
 type Wait struct {
-	Agent string `json:"agent"` // whose it is, by its full address
+	// Agent is the full address of the agent whose call or turn it is.
+	Agent string `json:"agent"`
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call,omitempty"`
 	Tool  string `json:"tool,omitempty"`
-	// Kind is what the call waits for; WaitPaused if the wait is a turn's.
+	// Kind is what the call or turn waits for.
 	Kind WaitKind `json:"kind"`
-	// Arguments are those it would run with. Cut reports whether they are shortened;
-	// ArgsHash is the hash of the whole.
+	// Arguments are those that the call would run with.
 	Arguments string `json:"arguments,omitempty"`
-	Cut       bool   `json:"cut,omitempty"`
-	ArgsHash  string `json:"args_hash,omitempty"`
-	Reason    string `json:"reason,omitempty"`
+	// Cut reports whether Arguments are shortened.
+	Cut bool `json:"cut,omitempty"`
+	// ArgsHash is the hash of the whole arguments.
+	ArgsHash string `json:"args_hash,omitempty"`
+	Reason   string `json:"reason,omitempty"`
 	// ExpiresAt is when an approval is denied without a decision. Nil: never.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
-// WaitKind is what a Wait is for.
+// WaitKind is what a call or turn waits for.
 type WaitKind string
 
 // The kinds of a Wait.
@@ -70,18 +73,19 @@ const (
 type Used struct {
 	Usage Usage `json:"usage,omitzero"`
 	Cost  Cost  `json:"cost_nanos,omitempty"`
-	// Tokens count against limits: those of Usage, and those reserved for calls whose
-	// answer was lost.
+	// Tokens are those that count against limits: the usage, and what was reserved for calls
+	// whose answer was lost.
 	Tokens int `json:"tokens,omitempty"`
 }
 
-// ChildSpawned records that a call is the task of a child.
+// ChildSpawned records that a call is the task of a child. It comes before the task is sent.
 type ChildSpawned struct {
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call"`
 	Tool  string `json:"tool"`
-	Child string `json:"child"` // its full address
-	Input string `json:"input"` // the id of the child's input
+	Child string `json:"child"`
+	// Input is the id of the child's input.
+	Input string `json:"input"`
 	// Limits are the child's share of what the parent may still use.
 	Limits Limits `json:"limits,omitzero"`
 	// Detached reports whether the call does not wait for the child.
@@ -96,9 +100,10 @@ type ChildWaiting struct {
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call"`
 	Child string `json:"child"`
-	// N is the child's event as of which this is so.
-	N       EventNumber `json:"n"`
-	Waiting []Wait      `json:"waiting"`
+	// N is the event of the child as of which this is so.
+	N EventNumber `json:"n"`
+	// Waiting are the calls and turns that wait for a person.
+	Waiting []Wait `json:"waiting"`
 	// More reports whether more calls wait than are listed.
 	More bool `json:"more,omitempty"`
 	// Busy reports whether other calls of its turn still run.
@@ -110,10 +115,11 @@ func (ChildWaiting) EventType() string { return "child.waiting" }
 
 // ChildResumed records that a child no longer waits.
 type ChildResumed struct {
-	Turn  TurnID      `json:"turn"`
-	Call  CallID      `json:"call"`
-	Child string      `json:"child"`
-	N     EventNumber `json:"n"`
+	Turn  TurnID `json:"turn"`
+	Call  CallID `json:"call"`
+	Child string `json:"child"`
+	// N is the event of the child as of which this is so.
+	N EventNumber `json:"n"`
 }
 
 // EventType returns "child.resumed".
@@ -122,22 +128,31 @@ func (ChildResumed) EventType() string { return "child.resumed" }
 // ChildDecided records a person's decision about a waiting call of a descendant. A later
 // child.settled reports whether it had its effect.
 type ChildDecided struct {
-	Turn TurnID `json:"turn"` // of the call that is the child
+	// Turn is the turn of the call that is the child.
+	Turn TurnID `json:"turn"`
+	// Call is the call that is the child.
 	Call CallID `json:"call"`
-	// Agent, Of and Waits name the call that waits: whose it is, in which turn.
+	// Agent is the full address of the agent whose call waits.
 	Agent string `json:"agent"`
-	Of    TurnID `json:"of"`
+	// Of is the turn of the call that waits.
+	Of TurnID `json:"of"`
+	// Waits is the call that waits.
 	Waits CallID `json:"waits"`
-	// Command is approve, deny or decide, ID that of the command which is forwarded. The
-	// rest is the decision.
-	Command  string  `json:"command"`
-	ID       string  `json:"id"`
-	ArgsHash string  `json:"args_hash,omitempty"`
-	Text     *string `json:"text,omitempty"`
-	Remember bool    `json:"remember,omitempty"`
-	Outcome  Outcome `json:"outcome,omitempty"`
-	Result   string  `json:"result,omitempty"`
-	Reason   string  `json:"reason,omitempty"`
+	// Command is the type of the command that is forwarded: approve, deny or decide.
+	Command string `json:"command"`
+	// ID is the id of that command.
+	ID string `json:"id"`
+	// ArgsHash is the hash of the arguments that the person has seen.
+	ArgsHash string `json:"args_hash,omitempty"`
+	// Text is what the model reads of a denial. Nil: the usual text.
+	Text *string `json:"text,omitempty"`
+	// Remember reports whether the decision applies to later calls of the tool, too.
+	Remember bool `json:"remember,omitempty"`
+	// Outcome is the outcome of a decide.
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Result is the result of a decide.
+	Result string `json:"result,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Person is the person who decided. Nil: no person is named.
 	Person *Person `json:"person,omitempty"`
 }
@@ -148,11 +163,15 @@ func (ChildDecided) EventType() string { return "child.decided" }
 // ChildSettled records the outcome of a forwarded decision. It has no effect if the call was
 // decided elsewhere, or no longer waited.
 type ChildSettled struct {
-	Turn TurnID `json:"turn"` // of the call that is the child, as in child.decided
+	// Turn is the turn of the call that is the child, as in child.decided.
+	Turn TurnID `json:"turn"`
+	// Call is the call that is the child.
 	Call CallID `json:"call"`
-	// Agent, Of and Waits name the call that the decision is about.
+	// Agent is the full address of the agent whose call the decision is about.
 	Agent string `json:"agent"`
-	Of    TurnID `json:"of"`
+	// Of is the turn of that call.
+	Of TurnID `json:"of"`
+	// Waits is that call.
 	Waits CallID `json:"waits"`
 	// N is the event of Agent that records the decision. 0: it had no effect.
 	N EventNumber `json:"n,omitempty"`
@@ -160,9 +179,10 @@ type ChildSettled struct {
 	Refused Code `json:"refused,omitempty"`
 	// Message is the reason for a person, or that the same was decided before.
 	Message string `json:"message,omitempty"`
-	// Command and ID are those of child.decided.
+	// Command is the type of the command that was forwarded.
 	Command string `json:"command"`
-	ID      string `json:"id"`
+	// ID is the id of that command.
+	ID string `json:"id"`
 }
 
 // EventType returns "child.settled".
@@ -171,11 +191,12 @@ func (ChildSettled) EventType() string { return "child.settled" }
 // ChildCompleted records that a child has answered. The answer is in the call's
 // tool.completed.
 type ChildCompleted struct {
-	Turn  TurnID      `json:"turn"`
-	Call  CallID      `json:"call"`
-	Child string      `json:"child"`
-	N     EventNumber `json:"n"`
-	Used  `json:",inline"`
+	Turn  TurnID `json:"turn"`
+	Call  CallID `json:"call"`
+	Child string `json:"child"`
+	// N is the event of the child as of which this is so.
+	N    EventNumber `json:"n"`
+	Used `json:",inline"`
 }
 
 // EventType returns "child.completed".
@@ -183,10 +204,11 @@ func (ChildCompleted) EventType() string { return "child.completed" }
 
 // ChildFailed records that a child has ended without an answer.
 type ChildFailed struct {
-	Turn  TurnID      `json:"turn"`
-	Call  CallID      `json:"call"`
-	Child string      `json:"child"`
-	N     EventNumber `json:"n,omitempty"` // 0: it was never accepted
+	Turn  TurnID `json:"turn"`
+	Call  CallID `json:"call"`
+	Child string `json:"child"`
+	// N is the event of the child as of which this is so. 0: the child has not accepted the task.
+	N EventNumber `json:"n,omitempty"`
 	// Reason is a word to branch on: the kind of its turn.failed, or the reason where that has
 	// none, aborted, cancelled, dropped, refused, or too_large for an answer that does not fit.
 	Reason  string `json:"reason"`
@@ -197,11 +219,12 @@ type ChildFailed struct {
 // EventType returns "child.failed".
 func (ChildFailed) EventType() string { return "child.failed" }
 
-// ChildAborted records that a call no longer waits for its child, which is to stop.
+// ChildAborted records that a call no longer waits for its child, and that the child is cancelled.
 type ChildAborted struct {
-	Turn   TurnID `json:"turn"`
-	Call   CallID `json:"call"`
-	Child  string `json:"child"`
+	Turn  TurnID `json:"turn"`
+	Call  CallID `json:"call"`
+	Child string `json:"child"`
+	// Input is the id of the child's input.
 	Input  string `json:"input"`
 	Reason string `json:"reason"`
 }
@@ -211,10 +234,11 @@ func (ChildAborted) EventType() string { return "child.aborted" }
 
 // ChildStopped records that an aborted child has ended, and what it has used.
 type ChildStopped struct {
-	Turn  TurnID      `json:"turn"`
-	Call  CallID      `json:"call"`
-	Child string      `json:"child"`
-	N     EventNumber `json:"n,omitempty"`
+	Turn  TurnID `json:"turn"`
+	Call  CallID `json:"call"`
+	Child string `json:"child"`
+	// N is the event of the child as of which this is so. 0: the child has not accepted the task.
+	N EventNumber `json:"n,omitempty"`
 	// How is how it ended.
 	How  ReportWhat `json:"how"`
 	Used `json:",inline"`
@@ -223,12 +247,15 @@ type ChildStopped struct {
 // EventType returns "child.stopped".
 func (ChildStopped) EventType() string { return "child.stopped" }
 
-// ChildReported is an event of a child: reports about a task, up to that as of event Upto, are
-// stored for its parent.
+// ChildReported is an event of a child. It records that reports about a task are stored for the
+// parent.
 type ChildReported struct {
-	Input string      `json:"input"`
-	Upto  EventNumber `json:"upto"`
-	What  ReportWhat  `json:"what"`
+	// Input is the id of the task.
+	Input string `json:"input"`
+	// Upto is the event up to which reports are stored.
+	Upto EventNumber `json:"upto"`
+	// What is the kind of the newest one.
+	What ReportWhat `json:"what"`
 }
 
 // EventType returns "child.reported".
@@ -237,7 +264,8 @@ func (ChildReported) EventType() string { return "child.reported" }
 // InputRecalled records that a parent has cancelled an input that has not arrived. The input
 // is refused when it arrives.
 type InputRecalled struct {
-	Input  string `json:"input"`
+	Input string `json:"input"`
+	// Parent is the call whose task the input is.
 	Parent Parent `json:"parent"`
 	Reason string `json:"reason,omitempty"`
 }

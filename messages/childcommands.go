@@ -71,19 +71,19 @@ type DecisionEffect struct {
 // CommandType returns "decision_effect".
 func (DecisionEffect) CommandType() string { return "decision_effect" }
 
-// ReportWhat is the kind of a Report.
+// ReportWhat is what a child reports to its parent.
 type ReportWhat string
 
 // The kinds of a Report.
 const (
-	ReportWaiting   ReportWhat = "waiting"
-	ReportGoing     ReportWhat = "going"
-	ReportCompleted ReportWhat = "completed"
-	ReportFailed    ReportWhat = "failed"
-	ReportAborted   ReportWhat = "aborted"
-	ReportCancelled ReportWhat = "cancelled"
-	ReportDropped   ReportWhat = "dropped"
-	ReportRefused   ReportWhat = "refused"
+	ReportWaiting   ReportWhat = "waiting"   // the child waits for a person
+	ReportGoing     ReportWhat = "going"     // it no longer waits
+	ReportCompleted ReportWhat = "completed" // its turn has completed
+	ReportFailed    ReportWhat = "failed"    // its turn has failed
+	ReportAborted   ReportWhat = "aborted"   // its turn was aborted
+	ReportCancelled ReportWhat = "cancelled" // its input was cancelled before a model saw it
+	ReportDropped   ReportWhat = "dropped"   // its input was dropped by a clear or delete
+	ReportRefused   ReportWhat = "refused"   // it has not accepted the task
 )
 
 // Ends reports whether this is the last report about the task.

@@ -17,26 +17,30 @@ type Policy string
 
 // The policies. The zero value is PolicyQueue.
 const (
-	PolicyQueue     Policy = "queue"     // its own turn, after those before it
+	PolicyQueue     Policy = "queue"     // it has a turn of its own, after the inputs before it
 	PolicySteer     Policy = "steer"     // the running turn sees it before its next model call
-	PolicyInterrupt Policy = "interrupt" // the running turn is interrupted, its own begins at once
-	PolicyReject    Policy = "reject"    // refused if a turn runs
+	PolicyInterrupt Policy = "interrupt" // the running turn is interrupted, and its own begins at once
+	PolicyReject    Policy = "reject"    // it is refused if a turn runs
 )
 
 // Policies returns all policies.
 func Policies() []Policy { return []Policy{PolicyQueue, PolicySteer, PolicyInterrupt, PolicyReject} }
 
-// Input is a message for an agent: it becomes a turn.
+// Input is a message for an agent: it becomes a turn, or steers one.
 type Input struct {
-	ID       string          `json:"id"`
-	Policy   Policy          `json:"policy,omitempty"`
-	Content  Content         `json:"content,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"` // any JSON, kept as it came
-	// Deadline is the caller's: an input that is not accepted before it is refused. Nil:
+	ID string `json:"id"`
+	// Policy is how a busy agent handles it. Empty: `queue`.
+	Policy Policy `json:"policy,omitempty"`
+	// Content is what the model reads: a text, or a list of parts.
+	Content Content `json:"content,omitempty"`
+	// Metadata is any JSON. It is stored as it came, and no model sees it.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Deadline is the time until which the input must be accepted. Afterwards it is refused. Nil:
 	// none.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// Reply is a subject for acceptance and outcome. Empty: none.
-	Reply   string       `json:"reply,omitempty"`
+	Reply string `json:"reply,omitempty"`
+	// Options override the definition for the turn that the input starts.
 	Options InputOptions `json:"options,omitzero"`
 	// Schedule is when the input is accepted. Zero: at once.
 	Schedule `json:",inline"`
@@ -48,10 +52,10 @@ func (Input) CommandType() string { return "input" }
 // InputOptions override the definition for the turn that the input starts. They have no
 // effect on an input that steers another turn. Zero values leave the definition's.
 type InputOptions struct {
-	// MaxSteps is at most the definition's.
+	// MaxSteps is the most model calls of the turn, at most that of the definition.
 	MaxSteps int `json:"max_steps,omitempty"`
-	// ToolChoice is auto, required, none, or the name of a tool; a definition that
-	// forces one stands. It is forced until a tool was used.
+	// ToolChoice is `auto`, `required`, `none`, or the name of a tool, until a tool was used. A
+	// definition that forces one takes precedence.
 	ToolChoice string `json:"tool_choice,omitempty"`
 }
 
@@ -78,8 +82,8 @@ type Abort struct {
 // CommandType returns "abort".
 func (Abort) CommandType() string { return "abort" }
 
-// Clear aborts the running turn, drops the queue and takes history, state and
-// remembered decisions back to what they were when the agent was created.
+// Clear aborts the running turn, drops the queue and the timers, and resets history, state and
+// remembered decisions to those of a new agent. The log keeps what happened.
 type Clear struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason,omitempty"`
@@ -95,7 +99,7 @@ type Cancel struct {
 	Input string `json:"input,omitempty"`
 	// Timer is the name of a timer of a scheduled input, or the id of that input.
 	Timer string `json:"timer,omitempty"`
-	// All means every such input and every such timer.
+	// All takes back every such input and every such timer.
 	All    bool   `json:"all,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -106,13 +110,13 @@ func (Cancel) CommandType() string { return "cancel" }
 // Resume resumes a paused turn, or continues a failed one in a new turn.
 type Resume struct {
 	ID string `json:"id"`
-	// Turn to resume; empty means the newest.
+	// Turn is the turn to resume. Empty: the newest.
 	Turn TurnID `json:"turn,omitempty"`
-	// LimitOverrides are new limits for the turn. AgentLimits are new limits for the agent, which
-	// override its definition from now on.
+	// LimitOverrides are new limits for the turn.
 	LimitOverrides `json:",inline"`
-	AgentLimits    LimitOverrides `json:"agent_limits,omitzero"`
-	Reason         string         `json:"reason,omitempty"`
+	// AgentLimits are new limits for the agent, which override its definition from now on.
+	AgentLimits LimitOverrides `json:"agent_limits,omitzero"`
+	Reason      string         `json:"reason,omitempty"`
 }
 
 // CommandType returns "resume".
@@ -121,20 +125,23 @@ func (Resume) CommandType() string { return "resume" }
 // Forwarded is what a decision has that an ancestor of the agent forwards. Other senders may not
 // set it. The zero value is that of a decision that comes from outside.
 type Forwarded struct {
-	// For is the full address of the ancestor.
+	// For is the full address of the ancestor. Only agents may set it.
 	For string `json:"for,omitempty"`
-	// Person is the person who decided. Nil: no person is named.
+	// Person is the person who decided. Only agents may set it: others send the header
+	// `Reprise-Person`.
 	Person *Person `json:"person,omitempty"`
 }
 
 // Approve allows a call that waits for approval to run.
 type Approve struct {
-	ID   string `json:"id"`
+	ID string `json:"id"`
+	// Call is the id of the call.
 	Call CallID `json:"call"`
 	// Turn is the turn of the call: models may reuse a call id in another turn. Empty:
 	// the turn that runs.
 	Turn TurnID `json:"turn,omitempty"`
-	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
+	// ArgsHash is the hash of the arguments that the person has seen, as approval.requested has it.
+	// The command is refused if they have changed. Empty: not checked.
 	ArgsHash string `json:"args_hash,omitempty"`
 	// Remember allows later calls of the tool by this agent, too.
 	Remember  bool   `json:"remember,omitempty"`
@@ -147,14 +154,16 @@ func (Approve) CommandType() string { return "approve" }
 
 // Deny ends a call that waits for approval, with a text instead of a result.
 type Deny struct {
-	ID   string `json:"id"`
+	ID string `json:"id"`
+	// Call is the id of the call.
 	Call CallID `json:"call"`
 	// Turn is the turn of the call: models may reuse a call id in another turn. Empty:
 	// the turn that runs.
 	Turn TurnID `json:"turn,omitempty"`
-	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
+	// ArgsHash is the hash of the arguments that the person has seen, as approval.requested has it.
+	// The command is refused if they have changed. Empty: not checked.
 	ArgsHash string `json:"args_hash,omitempty"`
-	// Text is what the model reads, at most MaxDenial bytes. Nil: DeniedText.
+	// Text is what the model reads, at most 8 KiB. Nil: "The user denied this call; it was not run."
 	Text *string `json:"text,omitempty"`
 	// Remember denies later calls of the tool by this agent, too.
 	Remember  bool   `json:"remember,omitempty"`
@@ -170,7 +179,8 @@ const DeniedText = "The user denied this call; it was not run."
 
 // Forget drops the remembered decision about a tool: its calls need approval again.
 type Forget struct {
-	ID     string `json:"id"`
+	ID string `json:"id"`
+	// Tool is the name of the tool.
 	Tool   string `json:"tool"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -183,21 +193,24 @@ type Outcome string
 
 // The outcomes of Decide.
 const (
-	OutcomeCompleted Outcome = "completed"
-	OutcomeFailed    Outcome = "failed"
-	OutcomeRetry     Outcome = "retry"
+	OutcomeCompleted Outcome = "completed" // the call had its effect; the model reads the result
+	OutcomeFailed    Outcome = "failed"    // the call failed; the model reads the result as the reason
+	OutcomeRetry     Outcome = "retry"     // the call runs again, with the same idempotency key
 )
 
 // Decide sets the outcome of a call whose outcome is unknown.
 type Decide struct {
-	ID   string `json:"id"`
+	ID string `json:"id"`
+	// Call is the id of the call.
 	Call CallID `json:"call"`
 	// Turn is the turn of the call: models may reuse a call id in another turn. Empty:
 	// the turn that runs.
-	Turn      TurnID  `json:"turn,omitempty"`
-	Outcome   Outcome `json:"outcome"`
-	Result    string  `json:"result,omitempty"`
-	Reason    string  `json:"reason,omitempty"`
+	Turn TurnID `json:"turn,omitempty"`
+	// Outcome is what became of the call.
+	Outcome Outcome `json:"outcome"`
+	// Result is what the model reads.
+	Result    string `json:"result,omitempty"`
+	Reason    string `json:"reason,omitempty"`
 	Forwarded `json:",inline"`
 }
 
@@ -206,7 +219,8 @@ func (Decide) CommandType() string { return "decide" }
 
 // SetState changes the agent's state by a JSON merge patch (RFC 7396).
 type SetState struct {
-	ID     string          `json:"id"`
+	ID string `json:"id"`
+	// Patch is the merge patch, a JSON object.
 	Patch  json.RawMessage `json:"patch,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }

@@ -14,7 +14,7 @@ type Compact struct {
 	// Keep is the least number of the newest items that stay. 0: that of the agent's
 	// definition.
 	Keep int `json:"keep,omitempty"`
-	// How is summary or window. Empty: that of the agent's definition.
+	// How is `summary` or `window`. Empty: that of the agent's definition.
 	How    string `json:"how,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -32,22 +32,25 @@ func (c Compact) check() error {
 	return nil
 }
 
-// CompactionRequested records that a model is about to be called for a summary of the
-// history up to event Upto. Digest is that of the request.
+// CompactionRequested records that a model is about to be called for a summary of the history.
 type CompactionRequested struct {
 	// Turn is the turn that waits for it. Empty: none does.
-	Turn    TurnID      `json:"turn,omitempty"`
-	Call    CallID      `json:"call"`
-	Attempt int         `json:"attempt"`
-	Upto    EventNumber `json:"upto"`
-	Digest  string      `json:"digest"`
-	Model   string      `json:"model"`
+	Turn TurnID `json:"turn,omitempty"`
+	// Call is the id of the model call.
+	Call    CallID `json:"call"`
+	Attempt int    `json:"attempt"`
+	// Upto is the newest event whose items the summary replaces.
+	Upto EventNumber `json:"upto"`
+	// Digest is the hash of the request.
+	Digest string `json:"digest"`
+	Model  string `json:"model"`
 	// Keep is how many items are to stay.
 	Keep int `json:"keep"`
 	// NotBefore is when the attempt may begin. Nil: at once.
 	NotBefore *time.Time `json:"not_before,omitempty"`
-	// Tokens and Cost are the estimate of what it uses.
-	Tokens int    `json:"tokens,omitempty"`
+	// Tokens are the estimate of what the call uses.
+	Tokens int `json:"tokens,omitempty"`
+	// Cost is the estimate of what the call costs.
 	Cost   Cost   `json:"cost_nanos,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Definition is the hash of the definition whose instructions and settings the call has.
@@ -58,8 +61,9 @@ type CompactionRequested struct {
 // EventType returns "compaction.requested".
 func (CompactionRequested) EventType() string { return "compaction.requested" }
 
-// CompactionFailed is one failed attempt at a summary. It leaves the history unchanged.
+// CompactionFailed records a failed attempt at a summary. It leaves the history unchanged.
 type CompactionFailed struct {
+	// Turn is the turn that waited for it. Empty: none did.
 	Turn    TurnID `json:"turn,omitempty"`
 	Call    CallID `json:"call"`
 	Attempt int    `json:"attempt"`
@@ -78,20 +82,24 @@ type CompactionFailed struct {
 // EventType returns "compaction.failed".
 func (CompactionFailed) EventType() string { return "compaction.failed" }
 
-// HistoryCompacted replaces the history up to event Upto by one message. The events
-// themselves remain in the log.
+// HistoryCompacted replaces the oldest part of the history, up to event Upto, by one message. The
+// events themselves remain in the log.
 type HistoryCompacted struct {
-	Turn TurnID      `json:"turn,omitempty"` // that waited for it
+	// Turn is the turn that waited for it. Empty: none did.
+	Turn TurnID `json:"turn,omitempty"`
+	// Upto is the newest event whose items are replaced.
 	Upto EventNumber `json:"upto"`
-	// Dropped is how many items it replaces, Kept how many remain after it.
+	// Dropped is how many items are replaced.
 	Dropped int `json:"dropped"`
-	Kept    int `json:"kept"`
-	// How is summary or window.
+	// Kept is how many items remain behind the message.
+	Kept int `json:"kept"`
+	// How is `summary` or `window`.
 	How string `json:"how"`
 	// Text is the message that the model reads instead.
 	Text string `json:"text"`
-	// Call, Model, Usage and Cost are those of the summary.
-	Call  CallID `json:"call,omitempty"`
+	// Call is the model call that wrote the summary. Empty: none did.
+	Call CallID `json:"call,omitempty"`
+	// Model is the model that wrote it, as the provider names it.
 	Model string `json:"model,omitempty"`
 	Usage Usage  `json:"usage,omitzero"`
 	Cost  Cost   `json:"cost_nanos,omitempty"`

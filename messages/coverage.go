@@ -5,12 +5,13 @@ import "fmt"
 // Uncovered is a partition of which a view of all agents does not show everything.
 type Uncovered struct {
 	Partition Partition `json:"partition"`
-	// Reason is why nothing of it is shown, as in "has no owner". Empty: it is shown as far as
+	// Reason is why nothing of it is shown, such as "has no owner". Empty: it is shown as far as
 	// it was read.
 	Reason string `json:"reason,omitempty"`
-	// Indexed is up to where it was read, End where it ends, as sequences of its stream.
+	// Indexed is how far it was read, as a sequence of its stream.
 	Indexed uint64 `json:"indexed,omitempty"`
-	End     uint64 `json:"end,omitempty"`
+	// End is where it ends, as a sequence of its stream.
+	End uint64 `json:"end,omitempty"`
 }
 
 // String returns what a person reads of it.

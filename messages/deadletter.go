@@ -8,14 +8,16 @@ type DeadLetter struct {
 	Seq uint64 `json:"seq"`
 	// Subject is the subject that it was published to.
 	Subject string `json:"subject"`
-	Code    string `json:"code"`
-	Reason  string `json:"reason"`
+	// Code is the code of the refusal.
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
 	// Received is when it was stored. Zero: unknown.
 	Received time.Time `json:"received,omitzero"`
 	// Size is the size of the message, in bytes.
 	Size int `json:"size"`
 	// Body is the message as received. Base64 holds it instead if it is not UTF-8.
-	Body    string              `json:"body,omitempty"`
-	Base64  []byte              `json:"body_base64,omitempty"`
+	Body   string `json:"body,omitempty"`
+	Base64 []byte `json:"body_base64,omitempty"`
+	// Headers are the headers of the message, and those that give the reason.
 	Headers map[string][]string `json:"headers,omitempty"`
 }

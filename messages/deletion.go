@@ -29,8 +29,11 @@ func (AgentDeleted) EventType() string { return "agent.deleted" }
 // or below it was stored before the tombstone that records it; what the agent stores when
 // it is created again lies above.
 type Extent struct {
-	Blobs       uint64 `json:"blobs,omitempty"`
-	Snapshots   uint64 `json:"snapshots,omitempty"`
+	// Blobs is a sequence of the stream of blobs.
+	Blobs uint64 `json:"blobs,omitempty"`
+	// Snapshots is a sequence of the stream of snapshots.
+	Snapshots uint64 `json:"snapshots,omitempty"`
+	// DeadLetters is a sequence of the stream of dead letters.
 	DeadLetters uint64 `json:"dead_letters,omitempty"`
 }
 
@@ -54,10 +57,12 @@ type Inventory struct {
 	Events int   `json:"events"`
 	Bytes  int64 `json:"bytes"`
 	// Blobs are large payloads, BlobBytes their sizes together.
-	Blobs       int   `json:"blobs"`
-	BlobBytes   int64 `json:"blob_bytes"`
-	Snapshots   int   `json:"snapshots"`
-	DeadLetters int   `json:"dead_letters"`
+	Blobs     int   `json:"blobs"`
+	BlobBytes int64 `json:"blob_bytes"`
+	// Snapshots is how many snapshots of it are stored.
+	Snapshots int `json:"snapshots"`
+	// DeadLetters is how many dead letters of it are stored.
+	DeadLetters int `json:"dead_letters"`
 	// Encrypted reports whether a key of the agent is stored. Without it the agent's encrypted
 	// data cannot be read.
 	Encrypted bool `json:"encrypted"`

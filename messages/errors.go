@@ -12,20 +12,20 @@ type Code string
 
 // The codes. [Code.Status] returns the HTTP-like number that an endpoint answers with.
 const (
-	BadAddress     Code = "bad_address"     // a token that an address may not have
-	BadInput       Code = "bad_input"       // a body that cannot be read or holds nothing
-	UnknownCommand Code = "unknown_command" // a command type this version does not know
-	UnknownKind    Code = "unknown_kind"    // no definition of that name here
-	ForbiddenReply Code = "forbidden_reply" // a reply subject inside our own subjects
-	TooLarge       Code = "too_large"       // a payload over the limit
-	QueueFull      Code = "queue_full"      // the agent's queue is at max_queue
-	Busy           Code = "busy"            // policy reject met a running turn
-	Expired        Code = "expired"         // the caller's own deadline had passed
-	NotFound       Code = "not_found"       // no such agent, event or dead letter
-	Conflict       Code = "conflict"        // the command no longer fits what happened
-	Damaged        Code = "damaged"         // the agent's log failed its checks
-	Unavailable    Code = "unavailable"     // no owner, or no connection: try again
-	Internal       Code = "internal"        // a fault of ours
+	BadAddress     Code = "bad_address"     // an address, or a part of one, is invalid
+	BadInput       Code = "bad_input"       // the body cannot be read, holds nothing, or has a field that does not fit
+	UnknownCommand Code = "unknown_command" // this version has no command of that type
+	UnknownKind    Code = "unknown_kind"    // no node that can be reached has a definition of that kind
+	ForbiddenReply Code = "forbidden_reply" // the reply subject is one that answers are never sent to
+	TooLarge       Code = "too_large"       // a body, a text or an answer is over its limit
+	QueueFull      Code = "queue_full"      // as many inputs wait as the kind allows (max_queue)
+	Busy           Code = "busy"            // the policy is reject, and a turn runs
+	Expired        Code = "expired"         // the deadline of the input had passed
+	NotFound       Code = "not_found"       // there is no such agent, event, turn, call, timer, blob or dead letter
+	Conflict       Code = "conflict"        // the command does not fit what has happened meanwhile
+	Damaged        Code = "damaged"         // a part of the agent's log cannot be read
+	Unavailable    Code = "unavailable"     // the agent has no owner at the moment, the node is busy or stopping, or NATS is away
+	Internal       Code = "internal"        // a fault of Reprise, or a failure without a code of its own
 
 	// A turn failed because of its model. The code names the kind of the model's failure;
 	// other kinds have Internal.

@@ -1,23 +1,22 @@
 package messages
 
-// ModelFailure is why a call of a model failed, as a word to branch on. A provider may have
-// reported another one than those below.
+// ModelFailure is why a call of a model failed, as a word to branch on. A provider may report others.
 type ModelFailure string
 
 // The failures of model calls.
 const (
-	ModelFailureRateLimit     ModelFailure = "rate_limit"     // 429
-	ModelFailureOverloaded    ModelFailure = "overloaded"     // 5xx
-	ModelFailureNetwork       ModelFailure = "network"        // no answer, or one cut off
-	ModelFailureAuth          ModelFailure = "auth"           // 401, 403
-	ModelFailureNotFound      ModelFailure = "not_found"      // no such model, or no API at that address
+	ModelFailureRateLimit     ModelFailure = "rate_limit"     // the server answers 429: too many requests
+	ModelFailureOverloaded    ModelFailure = "overloaded"     // the server answers 5xx
+	ModelFailureNetwork       ModelFailure = "network"        // there is no answer, or it is cut off
+	ModelFailureAuth          ModelFailure = "auth"           // the server answers 401 or 403: the key is wrong
+	ModelFailureNotFound      ModelFailure = "not_found"      // there is no such model, or no API at that address
 	ModelFailureBadRequest    ModelFailure = "bad_request"    // the request itself was refused
 	ModelFailureContextLength ModelFailure = "context_length" // the request is longer than the model takes
 	ModelFailureContentFilter ModelFailure = "content_filter" // a filter of the server refused the content
-	ModelFailureBadAnswer     ModelFailure = "bad_answer"     // an answer that cannot be read
-	ModelFailureRedirected    ModelFailure = "redirected"     // an HTTP redirect, which is not followed
-	ModelFailureCanceled      ModelFailure = "canceled"       // its context ended
-	ModelFailureUnsupported   ModelFailure = "unsupported"    // the provider cannot carry the request
+	ModelFailureBadAnswer     ModelFailure = "bad_answer"     // the answer cannot be read
+	ModelFailureRedirected    ModelFailure = "redirected"     // the server redirects, which is not followed
+	ModelFailureCanceled      ModelFailure = "canceled"       // its context ended before the answer
+	ModelFailureUnsupported   ModelFailure = "unsupported"    // the provider cannot express the request
 	ModelFailureNoMemory      ModelFailure = "no_memory"      // the node has no memory for the payload
 	ModelFailureTooLarge      ModelFailure = "too_large"      // the answer is larger than the limit
 	ModelFailureBlobMissing   ModelFailure = "blob_missing"   // a payload of the request is not stored any more
@@ -27,9 +26,9 @@ const (
 // The failures of calls for a summary, besides those of other model calls and FinishLength,
 // FinishFilter and FinishRefusal of an answer that is no summary.
 const (
-	ModelFailureChanged     ModelFailure = "changed"     // the history has changed since
-	ModelFailureInterrupted ModelFailure = "interrupted" // a command ended it
-	ModelFailureRestarted   ModelFailure = "restarted"   // its process was lost
+	ModelFailureChanged     ModelFailure = "changed"     // of a summary: the history has changed since
+	ModelFailureInterrupted ModelFailure = "interrupted" // of a summary: a command ended it
+	ModelFailureRestarted   ModelFailure = "restarted"   // of a summary: its process was lost
 )
 
 // Code returns the code of the refusal that the sender of an input receives whose turn failed for
@@ -51,7 +50,7 @@ const (
 	ToolFailureTimeout      ToolFailure = "timeout"       // it took too long
 	ToolFailureUnknownTool  ToolFailure = "unknown_tool"  // there is no such tool
 	ToolFailureBadArguments ToolFailure = "bad_arguments" // the tool does not take the arguments
-	ToolFailureNotAllowed   ToolFailure = "not_allowed"   // the turn may use no tool
+	ToolFailureNotAllowed   ToolFailure = "not_allowed"   // the turn may not use the tool
 	ToolFailureInterrupted  ToolFailure = "interrupted"   // the turn ended while it ran
 	ToolFailureTooLarge     ToolFailure = "too_large"     // the result is larger than the limit
 	ToolFailureNoMemory     ToolFailure = "no_memory"     // the node has no memory for the payload

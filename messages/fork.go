@@ -9,13 +9,13 @@ package messages
 //
 // Neither is accepted on an input or command subject.
 
-// Fork makes a fork of an agent. It is answered when the parent has recorded it; fork.settled
+// Fork makes a fork of an agent. It is answered when the agent has recorded it. A later fork.settled
 // reports whether the fork has begun.
 type Fork struct {
 	ID string `json:"id"`
 	// Fork is the full address of the new agent. It has the tenant of its parent, and no events.
 	Fork string `json:"fork"`
-	// At is the newest event that both have. 0: the newest of the parent.
+	// At is the newest event that both have. Absent: the newest of the parent.
 	At EventNumber `json:"at,omitempty"`
 	// Set is what the fork has in place of its kind's definition, and of what its parent has as a
 	// fork itself.
@@ -23,12 +23,11 @@ type Fork struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
-// ForkChanges are what a fork has in place of the definition of its kind. The zero value changes
-// nothing.
+// ForkChanges are what a fork has in place of the definition of its kind.
 type ForkChanges struct {
-	// Model is provider/model. Empty: the definition's.
+	// Model is the model, as `provider/model`. Empty: the definition's.
 	Model string `json:"model,omitempty"`
-	// Instructions come before the history. Nil: the definition's.
+	// Instructions are the instructions. Nil: the definition's.
 	Instructions *string `json:"instructions,omitempty"`
 	// Tools are the names of the only tools that the fork has. Empty: all of the definition.
 	Tools []string `json:"tools,omitempty"`
@@ -105,8 +104,8 @@ func (c ForkEffect) check() error {
 	return nil
 }
 
-// UseTools lets a fork run its tools: until then its calls have recorded results, or wait for a
-// person.
+// UseTools lets a fork or a dry import run its tools. Until then its calls have recorded results, or
+// wait for a person.
 type UseTools struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason,omitempty"`
@@ -115,7 +114,7 @@ type UseTools struct {
 // CommandType returns "use_tools".
 func (UseTools) CommandType() string { return "use_tools" }
 
-// Detach has a fork keep its parent's events itself: then its parent can be deleted.
+// Detach copies the events of the parent into the fork. The parent can then be deleted.
 type Detach struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason,omitempty"`
@@ -126,10 +125,13 @@ func (Detach) CommandType() string { return "detach" }
 
 // ForkRequested records that a fork of the agent is to begin.
 type ForkRequested struct {
-	Fork string      `json:"fork"` // its full address
-	At   EventNumber `json:"at"`   // the newest event that both have
-	// Begin is the id of the BeginFork.
-	Begin  string      `json:"begin"`
+	// Fork is the full address of the fork.
+	Fork string `json:"fork"`
+	// At is the newest event that both have.
+	At EventNumber `json:"at"`
+	// Begin is the id of the command that begins the fork.
+	Begin string `json:"begin"`
+	// Set is what the fork has in place of its kind's definition.
 	Set    ForkChanges `json:"set,omitzero"`
 	Reason string      `json:"reason,omitempty"`
 }
@@ -139,7 +141,9 @@ func (ForkRequested) EventType() string { return "fork.requested" }
 
 // ForkSettled records what became of a fork that was requested.
 type ForkSettled struct {
-	Fork  string `json:"fork"`
+	// Fork is the full address of the fork.
+	Fork string `json:"fork"`
+	// Begin is the id of the command that begins the fork.
 	Begin string `json:"begin"`
 	// N is the first event of the fork's own. 0: it has not begun.
 	N EventNumber `json:"n,omitempty"`
@@ -154,9 +158,12 @@ func (ForkSettled) EventType() string { return "fork.settled" }
 
 // AgentForked is the first event of a fork's own log. Its events up to At are those of its parent.
 type AgentForked struct {
-	Agent  string      `json:"agent"`  // the fork, by its full address
-	Parent string      `json:"parent"` // by its full address
-	At     EventNumber `json:"at"`
+	// Agent is the full address of the fork.
+	Agent string `json:"agent"`
+	// Parent is the full address of the agent that it was forked from.
+	Parent string `json:"parent"`
+	// At is the newest event that both have.
+	At EventNumber `json:"at"`
 	// Digest is that of the parent's frame that holds event At.
 	Digest Digest `json:"digest"`
 	// Turn is the parent's turn that was running or paused at At. Empty: none was.
@@ -169,7 +176,7 @@ type AgentForked struct {
 // EventType returns "agent.forked".
 func (AgentForked) EventType() string { return "agent.forked" }
 
-// ToolsEnabled records that a fork runs its tools from here on.
+// ToolsEnabled records that a fork, or a dry import, runs its tools from this event on.
 type ToolsEnabled struct {
 	Reason string `json:"reason,omitempty"`
 }
@@ -177,15 +184,16 @@ type ToolsEnabled struct {
 // EventType returns "tools.enabled".
 func (ToolsEnabled) EventType() string { return "tools.enabled" }
 
-// ForkDetached records that a fork has a copy of its parent's events.
+// ForkDetached records that a fork has a copy of its parent's events. The parent can be deleted.
 type ForkDetached struct {
 	// Frames is the blob with the events before agent.forked, as package eventlog/prefix writes it. In
 	// an export it names no blob: they are in the file.
 	Frames *Blob `json:"frames,omitempty"`
-	// Last is the newest event in it, Digest that of the frame that holds it.
-	Last   EventNumber `json:"last"`
-	Digest Digest      `json:"digest"`
-	Reason string      `json:"reason,omitempty"`
+	// Last is the newest event in it.
+	Last EventNumber `json:"last"`
+	// Digest is that of the frame that holds event Last.
+	Digest Digest `json:"digest"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // EventType returns "fork.detached".

@@ -34,9 +34,9 @@ type Endpoint string
 // The endpoints.
 const (
 	EndpointIn     Endpoint = "in"     // the agent's input subject
-	EndpointCtl    Endpoint = "ctl"    // its command subject
-	EndpointPrompt Endpoint = "prompt" // the agent protocol
-	EndpointClient Endpoint = "client" // this process
+	EndpointCtl    Endpoint = "ctl"    // the agent's command subject
+	EndpointPrompt Endpoint = "prompt" // the prompt subject of the agent protocol
+	EndpointClient Endpoint = "client" // a client in the process of the node
 	EndpointPeer   Endpoint = "peer"   // another agent
 )
 

@@ -7,11 +7,12 @@ type Import struct {
 	ID string `json:"id"`
 	// Source is the full address of the agent that was exported.
 	Source string `json:"source"`
-	// Frames is the blob, as package eventlog/prefix writes it.
+	// Frames is the blob with the exported events, as package eventlog/prefix writes it.
 	Frames Blob `json:"frames"`
-	// Last is the newest event in it, Digest that of the frame that holds it.
-	Last   EventNumber `json:"last"`
-	Digest Digest      `json:"digest"`
+	// Last is the newest event in it.
+	Last EventNumber `json:"last"`
+	// Digest is that of the frame that holds event Last.
+	Digest Digest `json:"digest"`
 	// File is the digest of the agent's lines in the export file.
 	File Digest `json:"file"`
 	// Redacted are the names of the rules by which texts in the file were replaced. Empty: none were.
@@ -41,18 +42,23 @@ func (c Import) check() error {
 // AgentImported is the first event of an imported agent's own log. The events before it are those of
 // another agent, and are kept as a blob of this one.
 type AgentImported struct {
-	Agent  string `json:"agent"`  // this agent, by its full address
-	Source string `json:"source"` // the exported one, by its full address
+	// Agent is the full address of this agent.
+	Agent string `json:"agent"`
+	// Source is the full address of the agent that was exported.
+	Source string `json:"source"`
 	// Frames is the blob with the events before this one, as package eventlog/prefix writes it. In an
 	// export it names no blob: they are in the file.
 	Frames *Blob `json:"frames,omitempty"`
-	// Last is the newest event in it, Digest that of the frame that holds it.
-	Last   EventNumber `json:"last"`
-	Digest Digest      `json:"digest"`
+	// Last is the newest event in it.
+	Last EventNumber `json:"last"`
+	// Digest is that of the frame that holds event Last.
+	Digest Digest `json:"digest"`
 	// File is the digest of the agent's lines in the export file.
-	File     Digest   `json:"file,omitempty"`
-	Redacted []string `json:"redacted,omitempty"` // names of rules
-	Dry      bool     `json:"dry,omitempty"`      // tools are not called until tools.enabled
+	File Digest `json:"file,omitempty"`
+	// Redacted are the names of the rules by which texts in the file were replaced. Empty: none were.
+	Redacted []string `json:"redacted,omitempty"`
+	// Dry reports whether tools are not called until tools.enabled.
+	Dry bool `json:"dry,omitempty"`
 	// Turn is the turn that was running or paused at Last. Empty: none was.
 	Turn TurnID `json:"turn,omitempty"`
 	// Set is what the agent has in place of its kind's definition.

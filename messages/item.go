@@ -11,11 +11,11 @@ type ItemType string
 // The item types that this version interprets. Others are kept in Item.Raw, and never
 // dropped.
 const (
-	ItemMessage    ItemType = "message"
-	ItemReasoning  ItemType = "reasoning"
-	ItemRefusal    ItemType = "refusal"
-	ItemCall       ItemType = "function_call"
-	ItemCallOutput ItemType = "function_call_output"
+	ItemMessage    ItemType = "message"              // a text or images of a user, the model or the runtime
+	ItemReasoning  ItemType = "reasoning"            // the model's reasoning
+	ItemRefusal    ItemType = "refusal"              // why the model declines
+	ItemCall       ItemType = "function_call"        // a call of a tool
+	ItemCallOutput ItemType = "function_call_output" // its result
 )
 
 // The roles of a message.
@@ -28,27 +28,32 @@ const (
 // Item is one entry of a model's input or output: a message, a call, a result. Type
 // determines which fields are used.
 type Item struct {
+	// Type is the kind of the item. Kinds that this version does not interpret have their fields in
+	// Raw.
 	Type ItemType `json:"type"`
-	// Role and Content belong to messages, reasoning and refusals.
-	Role    string  `json:"role,omitempty"`
+	// Role is the author of a message: user, assistant, or developer for the runtime's own notes to the model.
+	Role string `json:"role,omitempty"`
+	// Content is what a message, reasoning or a refusal holds.
 	Content Content `json:"content,omitempty"`
 	// CallID ties a function_call to its function_call_output.
 	CallID CallID `json:"call_id,omitempty"`
-	Name   string `json:"name,omitempty"`
+	// Name is the tool that a function_call is for.
+	Name string `json:"name,omitempty"`
 	// Arguments is what the model wrote, unchanged. It may be invalid JSON.
 	Arguments string `json:"arguments,omitempty"`
-	Output    string `json:"output,omitempty"`
+	// Output is the result of a call.
+	Output string `json:"output,omitempty"`
 	// ID is the provider's name for the item, or for the answer that it is part of.
 	ID string `json:"id,omitempty"`
 	// Raw is the provider's item as received, if the fields above may not cover it.
-	// Provider is whose format that is.
-	Raw      json.RawMessage `json:"raw,omitempty"`
-	Provider string          `json:"provider,omitempty"`
+	Raw json.RawMessage `json:"raw,omitempty"`
+	// Provider is the provider whose format Raw has.
+	Provider string `json:"provider,omitempty"`
 	// Model is the only model of the provider that Raw may be sent back to. Empty: any.
 	Model string `json:"model,omitempty"`
-	// Blob is the reference to Output, RawBlob that to Raw, if it is too large for a
-	// frame. Nil: the field holds it.
-	Blob    *Blob `json:"blob,omitempty"`
+	// Blob is the reference to an Output that is too large for a frame. Nil: the field holds it.
+	Blob *Blob `json:"blob,omitempty"`
+	// RawBlob is the reference to a Raw that is too large for a frame. Nil: the field holds it.
 	RawBlob *Blob `json:"raw_blob,omitempty"`
 }
 
@@ -63,12 +68,13 @@ type Content []Part
 
 // Part is a piece of content: text, or an image by address.
 type Part struct {
-	// Type is "text" or "image_url".
+	// Type is `text` or `image_url`.
 	Type string `json:"type"`
+	// Text is the text of a part of type text.
 	Text string `json:"text,omitempty"`
 	// ImageURL is an https or data URL.
 	ImageURL string `json:"image_url,omitempty"`
-	// Detail is how closely a model should look at the image: low, high, auto.
+	// Detail is how closely a model should look at the image: low, high or auto.
 	Detail string `json:"detail,omitempty"`
 	// Blob is the reference to the text or the URL if it is too large for a frame. Nil:
 	// the field holds it. Only events have it: an input cannot name a blob.
@@ -146,11 +152,15 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 
 // Usage is what a model call consumed, in tokens.
 type Usage struct {
-	Input     int `json:"input_tokens"`
-	Output    int `json:"output_tokens"`
-	Cached    int `json:"cached_tokens,omitempty"`    // part of Input
-	Reasoning int `json:"reasoning_tokens,omitempty"` // part of Output
-	// CacheWrite is how much of Input was written to a cache.
+	// Input are the tokens of the request.
+	Input int `json:"input_tokens"`
+	// Output are the tokens of the answer.
+	Output int `json:"output_tokens"`
+	// Cached is the part of Input that the server had cached.
+	Cached int `json:"cached_tokens,omitempty"`
+	// Reasoning is the part of Output that is reasoning.
+	Reasoning int `json:"reasoning_tokens,omitempty"`
+	// CacheWrite is the part of Input that was written to a cache.
 	CacheWrite int `json:"cache_write_tokens,omitempty"`
 }
 

@@ -7,12 +7,13 @@ import (
 
 // Person is who asked for what a frame records.
 type Person struct {
+	// Name is the name of the person.
 	Name string `json:"name"`
 	// Claimed reports whether the name is only claimed by the sender, not authenticated.
 	Claimed bool `json:"claimed,omitempty"`
 	// Account is the sender's NATS account, as its server reports it. Empty: unknown.
 	Account string `json:"account,omitempty"`
-	// Endpoint is where it was received: EndpointPeer for a decision that a parent has
+	// Endpoint is where the command was received: peer for a decision that a parent has
 	// forwarded.
 	Endpoint Endpoint `json:"endpoint,omitempty"`
 }

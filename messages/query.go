@@ -10,20 +10,17 @@ import (
 	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
-// Query asks for a view of an agent or of a tenant. The answer is streamed:
-// JSON lines, several to a message, then an empty message.
+// Query asks for a view of an agent, of a tenant or of the store. The answer is streamed: JSON lines,
+// several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, turns, turn, usage, approvals, effects,
-	// children, forks, timers, timeline, why, request, replay, traces, frames, blob,
-	// inventory, verify or doctor of an agent; agents, approvals, usage, effects, find or
-	// dlq of a tenant; doctor, nodes, partitions or index of the whole store.
+	// View is the name of the view.
 	View string `json:"view"`
-	// At asks for the view as of an event. Zero: the newest. Of the view why it is the event that
-	// is asked about.
+	// At asks for the view as of an event. 0: the newest. Of the views why and request it is the event
+	// that is asked about.
 	At EventNumber `json:"at,omitempty"`
-	// From is the first event (or line, or byte of a blob) wanted.
+	// From is the first event, line, or byte of a blob that is wanted.
 	From EventNumber `json:"from,omitempty"`
-	// Limit is the most lines wanted in one page. Zero: the server's choice.
+	// Limit is the most lines wanted in one page, at most 10,000. 0: 1,000.
 	Limit int `json:"limit,omitempty"`
 	// Follow continues with new events, for half a minute at a time. The view is events, or
 	// timeline, whose rows are then those that have changed at From or later.
@@ -31,64 +28,64 @@ type Query struct {
 	// Cursor asks for the page after the one that ended with it. For a view of an agent
 	// From is set, too; the page is found without the cursor, but slower.
 	Cursor string `json:"cursor,omitempty"`
-	// Kind and Phase select agents of a tenant.
-	Kind  string     `json:"kind,omitempty"`
+	// Kind selects agents of a kind.
+	Kind string `json:"kind,omitempty"`
+	// Phase selects agents by what they are doing.
 	Phase AgentPhase `json:"phase,omitempty"`
-	// Last, which may be failed, selects agents by how their newest turn ended, or turns by
-	// how they did; the view is agents or turns.
+	// Last selects agents by how their newest turn ended, or turns by how they ended. The only value
+	// is `failed`.
 	Last string `json:"last,omitempty"`
-	// Deleted includes deleted agents; the view is agents.
+	// Deleted includes deleted agents.
 	Deleted bool `json:"deleted,omitempty"`
-	// Tool and Outcome select calls of tools, Model those of a model, named as in the
-	// definition.
-	Tool    string `json:"tool,omitempty"`
+	// Tool selects calls of a tool.
+	Tool string `json:"tool,omitempty"`
+	// Outcome selects calls of tools by their outcome.
 	Outcome string `json:"outcome,omitempty"`
-	Model   string `json:"model,omitempty"`
-	// Since and Until select by time, from Since on and before Until: when an agent
-	// changed last, when a call was requested, the hour of a model call, when a turn of the view
-	// traces started. Zero: no bound.
+	// Model selects calls of a model, named as in the definition.
+	Model string `json:"model,omitempty"`
+	// Since selects by time: from Since on. The time is when an agent changed last, when a call was
+	// requested, the hour of a model call, or when a turn of the view traces started.
 	Since time.Time `json:"since,omitzero"`
+	// Until selects by the same time: before Until.
 	Until time.Time `json:"until,omitzero"`
 	// Where are values that the arguments of a call must have, all of them, by their
-	// paths: {"order":"7","who.vip":"true"}.
+	// paths: `{"order":"7","who.vip":"true"}`.
 	Where map[string]string `json:"where,omitempty"`
-	// Repeated selects calls that repeat an earlier one of their agent; the view is effects.
+	// Repeated selects calls that repeat an earlier one of their agent.
 	Repeated bool `json:"repeated,omitempty"`
-	// Text is what is searched for: words, phrases in double quotes, an id or the beginning
-	// of one; the view is find.
+	// Text is what the view find searches for: words, phrases in double quotes, an id or the beginning
+	// of one.
 	Text string `json:"text,omitempty"`
-	// By is what the usage of a tenant is summed by: agent, kind, model, day or
-	// hour. Empty: model.
+	// By is what the usage of a tenant is summed by: `agent`, `kind`, `model`, `day` or `hour`. Empty:
+	// `model`.
 	By string `json:"by,omitempty"`
 	// Remembered asks for an agent's remembered decisions instead of the calls that wait
-	// for one; the view is approvals.
+	// for one.
 	Remembered bool `json:"remembered,omitempty"`
-	// Deep, Repair and Rate belong to the view doctor: read payloads, too; remove caches
-	// and unreferenced data; read at most so many frames in a second. A rate of zero is the
-	// node's choice.
-	Deep   bool `json:"deep,omitempty"`
+	// Deep has the view doctor read payloads, too.
+	Deep bool `json:"deep,omitempty"`
+	// Repair has the view doctor of the store remove caches and unreferenced data.
 	Repair bool `json:"repair,omitempty"`
-	Rate   int  `json:"rate,omitempty"`
+	// Rate is the most frames that the view doctor reads in a second. 0: 20,000.
+	Rate int `json:"rate,omitempty"`
 	// Whole includes payloads that are stored as blobs in the events that refer to them, or
-	// the texts of turns or of traces. The view is events, replay, turns or traces; history is
-	// always whole.
+	// the texts of turns or of traces. The view history is always whole.
 	Whole bool `json:"whole,omitempty"`
 	// Blob is the blob that is wanted, by its hash or an unambiguous prefix of it; its size
-	// may be left out. The view is blob.
+	// may be left out.
 	Blob Blob `json:"blob,omitzero"`
-	// Tail asks for that many of the newest lines, if From is zero; the view is events,
-	// history or turns. Of timeline it asks for the rows that begin in that many of the newest
-	// events, which alone are read.
+	// Tail asks for that many of the newest lines, if From is zero. Of timeline it asks for the rows
+	// that begin in that many of the newest events, which alone are read.
 	Tail int `json:"tail,omitempty"`
-	// Turn is the turn that is wanted, of the view turn, or the only one whose lines are, of
-	// events, history, effects, replay, timeline or traces.
+	// Turn is the turn that is wanted, or the only one whose lines are.
 	Turn TurnID `json:"turn,omitempty"`
 }
 
 // BlobPiece is a piece of a blob: a line of the view blob.
 type BlobPiece struct {
 	// Blob is the whole blob.
-	Blob   Blob  `json:"blob"`
+	Blob Blob `json:"blob"`
+	// Offset is the place of the piece in the blob, in bytes.
 	Offset int64 `json:"offset"`
 	// Data is in base64.
 	Data []byte `json:"data"`
@@ -148,16 +145,19 @@ type Remembered struct {
 // Timer is a scheduled input of an agent: a line of the view timers.
 type Timer struct {
 	Agent AgentID `json:"agent"`
-	Timer string  `json:"timer"`
+	// Timer is the name of the timer.
+	Timer string `json:"timer"`
 	// Next is when the input is due.
 	Next time.Time `json:"next"`
 	// Cron is when it is due again, in the time zone Zone. Empty: never.
 	Cron string `json:"cron,omitempty"`
 	Zone string `json:"tz,omitempty"`
 	// Input is the id of the input that has set it.
-	Input  string `json:"input,omitempty"`
+	Input string `json:"input,omitempty"`
+	// Policy is that of the input. Empty: `queue`.
 	Policy Policy `json:"policy,omitempty"`
-	Text   string `json:"text"`
+	// Text is the text of the input.
+	Text string `json:"text"`
 	// N is its newest timer.set, Set the time of that event.
 	N   EventNumber `json:"n"`
 	Set time.Time   `json:"set"`

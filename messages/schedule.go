@@ -9,12 +9,13 @@ import (
 // Schedule is when an input is accepted: after In, at At, or repeatedly by Cron; at most
 // one of them is set. The zero value is at once.
 type Schedule struct {
-	// In counts from when the owner of the agent receives the input; at most maxDelay.
+	// In is how long after its owner receives it the input is accepted, such as `90m`; at most ten years.
 	In Span `json:"in,omitempty"`
-	// At is at most maxDelay away. One that has passed is at once.
+	// At is when it is accepted, at most ten years away. One that has passed is at once.
 	At *time.Time `json:"at,omitempty"`
-	// Cron is a cron line as [cron.Parse] reads it, in the time zone Zone.
+	// Cron is a cron line of five fields, or a name such as `@daily`: see package messages/cron.
 	Cron string `json:"cron,omitempty"`
+	// Zone is the time zone of the cron line, such as `Europe/Berlin`. Empty: UTC.
 	Zone string `json:"tz,omitempty"`
 	// Name is the name of the timer, unique within the agent. Empty: the input's id.
 	Name string `json:"name,omitempty"`

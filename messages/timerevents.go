@@ -4,19 +4,24 @@ import "time"
 
 // TimerSet sets a timer. It survives restarts.
 type TimerSet struct {
-	// Turn is the turn that it belongs to. Empty: it belongs to the agent.
-	Turn  TurnID `json:"turn"`
-	Timer string `json:"timer"` // unique among those of the turn, or of the agent
-	// For is the purpose: retry, approval or duration of a turn, input of the agent.
-	For  string    `json:"for"`
-	Call CallID    `json:"call,omitempty"`
-	Set  time.Time `json:"set"` // when it was set
-	At   time.Time `json:"at"`
-	// Input is the scheduled input without its Schedule. If it is repeated, TimerInputID
-	// makes an id each time. Nil: a timer with a cron line is set again for the same input.
+	// Turn is the turn that the timer belongs to. Empty: it belongs to the agent.
+	Turn TurnID `json:"turn"`
+	// Timer is the name of the timer, unique among those of the turn, or of the agent.
+	Timer string `json:"timer"`
+	// For is the purpose: `retry`, `approval` or `duration` of a turn, `input` of the agent.
+	For string `json:"for"`
+	// Call is the call that waits for the timer. Empty: none.
+	Call CallID `json:"call,omitempty"`
+	// Set is when the timer was set.
+	Set time.Time `json:"set"`
+	// At is when it is due.
+	At time.Time `json:"at"`
+	// Input is the scheduled input without its schedule. If it is repeated, each time has an id of its
+	// own. Nil: a timer with a cron line is set again for the same input.
 	Input *Input `json:"input,omitempty"`
-	// Cron is when it is due again, in the time zone Zone. Empty: never.
+	// Cron is the cron line of a repeated input. Empty: it is not repeated.
 	Cron string `json:"cron,omitempty"`
+	// Zone is the time zone of the cron line. Empty: UTC.
 	Zone string `json:"tz,omitempty"`
 }
 
@@ -25,7 +30,9 @@ func (TimerSet) EventType() string { return "timer.set" }
 
 // TimerFired records that a timer was due and has fired.
 type TimerFired struct {
-	Turn  TurnID `json:"turn"`
+	// Turn is the turn that the timer belongs to. Empty: it belongs to the agent.
+	Turn TurnID `json:"turn"`
+	// Timer is the name of the timer.
 	Timer string `json:"timer"`
 	// Ran is the time since it was set, in milliseconds.
 	Ran int64 `json:"ran_ms"`
@@ -45,17 +52,19 @@ func (TimerFired) EventType() string { return "timer.fired" }
 
 // TimerCancelled records that a timer will not fire.
 type TimerCancelled struct {
-	Turn  TurnID `json:"turn"`
+	// Turn is the turn that the timer belongs to. Empty: it belongs to the agent.
+	Turn TurnID `json:"turn"`
+	// Timer is the name of the timer.
 	Timer string `json:"timer"`
 	// Ran is the time since it was set, in milliseconds.
 	Ran int64 `json:"ran_ms"`
-	// By is what cancelled an agent's timer: cancel, clear, delete, or cron for a line that
+	// By is what cancelled an agent's timer: `cancel`, `clear`, `delete`, or `cron` for a line that
 	// has no next time.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Input is the input that had set it, Reply the reply subject of the input. Empty:
-	// none.
+	// Input is the id of the input that had set it. Empty: none.
 	Input string `json:"input,omitempty"`
+	// Reply is the reply subject of the input. Empty: none.
 	Reply string `json:"reply,omitempty"`
 }
 

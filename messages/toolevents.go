@@ -3,7 +3,7 @@ package messages
 import "time"
 
 // OnUnknown is what to do with a tool's call if the node, not the tool, stopped before its
-// result was stored. The zero value means Pause.
+// result was stored. Empty: pause.
 type OnUnknown string
 
 // The actions. Calls of tools that only read are never flagged for repeating another one.
@@ -19,18 +19,20 @@ type By string
 
 // The sources of outcomes and decisions.
 const (
-	ByDecision   By = "decision"   // a person
-	ByRemembered By = "remembered" // a person's earlier decision
-	ByTimeout    By = "timeout"    // the time for a decision is over
+	ByDecision   By = "decision"   // a person decided
+	ByRemembered By = "remembered" // a person decided earlier, for later calls as well
+	ByTimeout    By = "timeout"    // the time for a decision had passed
 	ByReconcile  By = "reconcile"  // the tool's reconcile function
 )
 
-// ToolRequested is a call as the model requested it.
+// ToolRequested is a call of a tool as the model requested it.
 type ToolRequested struct {
-	Turn      TurnID `json:"turn"`
-	Step      int    `json:"step"`
-	Call      CallID `json:"call"`
-	Tool      string `json:"tool"`
+	Turn TurnID `json:"turn"`
+	Step int    `json:"step"`
+	// Call is the id of the call, as the model gave it.
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// Arguments are the arguments as the model wrote them, usually JSON.
 	Arguments string `json:"arguments"`
 }
 
@@ -44,27 +46,29 @@ type ToolStarted struct {
 	Tool string `json:"tool"`
 	// OnUnknown is that of the tool. Empty: the call is a child.
 	OnUnknown OnUnknown `json:"on_unknown,omitempty"`
-	Key       string    `json:"key"` // idempotency key, the same in every attempt
-	Attempt   int       `json:"attempt"`
-	// Arguments are the arguments of the run if they differ from the model's.
+	// Key is the idempotency key of the call, the same in every attempt.
+	Key     string `json:"key"`
+	Attempt int    `json:"attempt"`
+	// Arguments are the arguments of the run. Empty: they are the model's.
 	Arguments string `json:"arguments,omitempty"`
 	Reason    string `json:"reason,omitempty"`
-	// Dry reports that the tool is not called, because the agent is a fork whose tools are dry.
+	// Dry reports whether the tool is not called, because the agent is a fork or import whose tools
+	// are dry.
 	Dry bool `json:"dry,omitempty"`
 }
 
 // EventType returns "tool.started".
 func (ToolStarted) EventType() string { return "tool.started" }
 
-// ToolCompleted holds a call's result.
+// ToolCompleted holds the result of a call.
 type ToolCompleted struct {
-	Turn   TurnID `json:"turn"`
-	Call   CallID `json:"call"`
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	// Output is the result, as the model reads it.
 	Output string `json:"output"`
-	// By is ByDecision or ByReconcile. Empty: the run of the tool had this result.
+	// By is `decision` or `reconcile`. Empty: the run of the tool had this result.
 	By By `json:"by,omitempty"`
-	// Blob is the reference to the output if it is too large for a frame. Nil: Output
-	// holds it.
+	// Blob is the reference to an output that is too large for a frame. Nil: Output holds it.
 	Blob *Blob `json:"blob,omitempty"`
 }
 
@@ -73,17 +77,19 @@ func (ToolCompleted) EventType() string { return "tool.completed" }
 
 // ToolFailed ends a call without a result. The model reads Message.
 type ToolFailed struct {
-	Turn    TurnID      `json:"turn"`
-	Call    CallID      `json:"call"`
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	// Kind is why it failed, as a word to branch on.
 	Kind    ToolFailure `json:"kind"`
 	Message string      `json:"message"`
-	By      By          `json:"by,omitempty"`
+	// By is `decision` or `reconcile`. Empty: the run of the tool failed.
+	By By `json:"by,omitempty"`
 }
 
 // EventType returns "tool.failed".
 func (ToolFailed) EventType() string { return "tool.failed" }
 
-// ToolSkipped ends a call that did not run.
+// ToolSkipped ends a call that did not run, because of a hook or because the turn ended.
 type ToolSkipped struct {
 	Turn   TurnID `json:"turn"`
 	Call   CallID `json:"call"`
@@ -93,8 +99,8 @@ type ToolSkipped struct {
 // EventType returns "tool.skipped".
 func (ToolSkipped) EventType() string { return "tool.skipped" }
 
-// ToolUnknown records that it is unknown whether a call had its effect. A person must
-// decide.
+// ToolUnknown records that it is unknown whether a call had its effect, because its process was lost
+// while it ran. A person must decide.
 type ToolUnknown struct {
 	Turn   TurnID `json:"turn"`
 	Call   CallID `json:"call"`
@@ -133,11 +139,11 @@ type ApprovalRequested struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	Tool string `json:"tool"`
-	// Arguments are those it would run with, ArgsHash is HashArguments of them. A decision
-	// that names another hash is refused.
+	// Arguments are those that the call would run with.
 	Arguments string `json:"arguments"`
-	ArgsHash  string `json:"args_hash"`
-	Reason    string `json:"reason,omitempty"`
+	// ArgsHash is the SHA-256 of Arguments, in hex. A decision that names another hash is refused.
+	ArgsHash string `json:"args_hash"`
+	Reason   string `json:"reason,omitempty"`
 	// ExpiresAt is when the call is denied without a decision. Nil: never.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
@@ -150,7 +156,7 @@ type ApprovalGranted struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	Tool string `json:"tool"`
-	// By is ByDecision or ByRemembered.
+	// By is `decision` or `remembered`.
 	By By `json:"by"`
 	// Remember reports whether the decision applies to later calls of the tool, too.
 	Remember bool   `json:"remember,omitempty"`
@@ -160,15 +166,16 @@ type ApprovalGranted struct {
 // EventType returns "approval.granted".
 func (ApprovalGranted) EventType() string { return "approval.granted" }
 
-// ApprovalDenied records that a call must not run.
+// ApprovalDenied records that a call must not run. A tool.denied follows.
 type ApprovalDenied struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	Tool string `json:"tool"`
-	// By is ByDecision, ByRemembered or ByTimeout.
+	// By is `decision`, `remembered` or `timeout`.
 	By By `json:"by"`
 	// Text is what the model reads instead of a result.
-	Text     string `json:"text"`
+	Text string `json:"text"`
+	// Remember reports whether the decision applies to later calls of the tool, too.
 	Remember bool   `json:"remember,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }

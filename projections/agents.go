@@ -13,7 +13,8 @@ import (
 
 // Agent is one agent as a list shows it: the row of `reprise ls`.
 type Agent struct {
-	Agent messages.AgentID    `json:"agent"`
+	Agent messages.AgentID `json:"agent"`
+	// Phase is what it is doing.
 	Phase messages.AgentPhase `json:"phase"`
 	// Turn runs or is paused; empty if the agent is idle.
 	Turn messages.TurnID `json:"turn,omitempty"`
@@ -24,9 +25,11 @@ type Agent struct {
 	LastFailed string `json:"last_failed,omitempty"`
 	// Events is the number of its newest event.
 	Events messages.EventNumber `json:"events"`
-	Epoch  messages.Epoch       `json:"epoch"`
+	// Epoch is that of its newest frame.
+	Epoch messages.Epoch `json:"epoch"`
 	// Owner is the node that acts for it; empty if none does.
-	Owner   string    `json:"owner,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	// Updated is the time of its newest frame.
 	Updated time.Time `json:"updated,omitzero"`
 }
 

@@ -9,9 +9,11 @@ import (
 // Use is how much of a budget is used.
 type Use struct {
 	// Steps is model calls, attempts not counted.
-	Steps  int           `json:"steps"`
-	Tokens int           `json:"tokens"`
-	Cost   messages.Cost `json:"cost_nanos,omitempty"`
+	Steps int `json:"steps"`
+	// Tokens are tokens, input and output together.
+	Tokens int `json:"tokens"`
+	// Cost is the cost by the price table, in billionths of its unit.
+	Cost messages.Cost `json:"cost_nanos,omitempty"`
 	// Duration is in milliseconds, as far as timers that have ended report it; it
 	// is kept only where a limit is set.
 	Duration int64 `json:"duration_ms,omitempty"`
@@ -66,7 +68,8 @@ type Budget struct {
 	// Limits of an agent are those that a person has set: they hold in place of its
 	// definition's, which its events do not have.
 	Limits messages.Limits `json:"limits"`
-	Used   Use             `json:"used"`
+	// Used is what was used so far.
+	Used Use `json:"used"`
 	// Reserved is what the model call under way is expected to use, on top of Used.
 	Reserved Use `json:"reserved,omitzero"`
 	// RunningSince is when the clock of a limited duration was started. Zero: it
@@ -82,7 +85,9 @@ type Budgets struct {
 
 // Exceeded is a limit that a turn has exceeded, as in budget.exhausted.
 type Exceeded struct {
-	Scope   messages.Scope `json:"scope"`
+	// Scope is what the limit is about.
+	Scope messages.Scope `json:"scope"`
+	// Limit is the limit that was exceeded.
 	Limit   messages.Limit `json:"limit"`
 	Message string         `json:"message"`
 }

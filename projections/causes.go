@@ -30,6 +30,7 @@ const (
 
 // Cause is a line of a chain of causes.
 type Cause struct {
+	// Relation is how the line is related to the event that is explained.
 	Relation Relation         `json:"relation"`
 	Agent    messages.AgentID `json:"agent"`
 	// N is the event, At the time of its frame. 0: the line is about no event.

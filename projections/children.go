@@ -21,22 +21,27 @@ const (
 // Child is an agent that does the task of a tool call: a line of the view children.
 type Child struct {
 	// N is its child.spawned.
-	N     messages.EventNumber `json:"n"`
-	Agent messages.AgentID     `json:"agent"`
-	Turn  messages.TurnID      `json:"turn"`
-	Call  messages.CallID      `json:"call"`
-	Tool  string               `json:"tool"`
-	// Status is one of the words above.
+	N messages.EventNumber `json:"n"`
+	// Agent is the address of the child.
+	Agent messages.AgentID `json:"agent"`
+	// Turn is the turn of the call.
+	Turn messages.TurnID `json:"turn"`
+	// Call is the call whose task it does.
+	Call messages.CallID `json:"call"`
+	Tool string          `json:"tool"`
+	// Status is `running`, `waiting` (for a person), `completed`, `failed`, `stopping` (its call has
+	// ended), `stopped` or `detached` (its call does not wait for it).
 	Status string `json:"status"`
-	// Waiting is how many calls wait for a person in the child and below it. The child lists
-	// a limited number; More reports whether there are more.
-	Waiting int  `json:"waiting,omitempty"`
-	More    bool `json:"more,omitempty"`
+	// Waiting is how many calls wait for a person in the child and below it.
+	Waiting int `json:"waiting,omitempty"`
+	// More reports whether there are more than the child lists.
+	More bool `json:"more,omitempty"`
 	// Message is why it failed.
 	Message string `json:"message,omitempty"`
-	// Usage and Cost are what it and those below it have used, set once it has ended.
+	// Usage is what it and those below it have used, once it has ended.
 	Usage messages.Usage `json:"usage,omitzero"`
-	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
+	// Cost is what it and those below it have cost, in billionths of the price table's unit.
+	Cost messages.Cost `json:"cost_nanos,omitempty"`
 }
 
 // Children are the children of an agent, and the call that it works for itself. The zero value

@@ -13,10 +13,10 @@ const MaxPreview = 400
 // Effect is one call of a tool as a list shows it: a line of `reprise effects -o json`.
 type Effect struct {
 	Agent messages.AgentID `json:"agent"`
-	// N is the event that asked for it; it names the call within its agent. At is
-	// when that was recorded.
-	N  messages.EventNumber `json:"n"`
-	At time.Time            `json:"at,omitzero"`
+	// N is the event that asked for it, the tool.requested. It names the call within its agent.
+	N messages.EventNumber `json:"n"`
+	// At is the time of that event.
+	At time.Time `json:"at,omitzero"`
 	// Imported reports whether the model asked for it before the agent was imported.
 	Imported bool `json:"imported,omitempty"`
 	// BeforeFork reports whether it was asked for before the agent was forked, by the model of its parent.
@@ -25,7 +25,7 @@ type Effect struct {
 	ToolCall
 	// Repeats is the newest earlier call of the agent, in any turn, that has the same tool and
 	// the same arguments and that may have had its effect. 0: there is none, or the tool only
-	// reads. [MarkRepeats] sets it.
+	// reads.
 	Repeats messages.EventNumber `json:"repeats,omitempty"`
 }
 

@@ -14,7 +14,8 @@ import (
 type EventJSON struct {
 	N messages.EventNumber `json:"n"`
 	// Seq is the log's own number of the frame: a hint, copies renumber.
-	Seq   uint64           `json:"seq"`
+	Seq uint64 `json:"seq"`
+	// Frame is the id of the frame that holds the event.
 	Frame messages.FrameID `json:"frame"`
 	Type  string           `json:"type"`
 	Turn  messages.TurnID  `json:"turn,omitempty"`
@@ -22,7 +23,8 @@ type EventJSON struct {
 	At    time.Time        `json:"at"`
 	// Person is whose command recorded it. Nil: none is named, as for effects.
 	Person *messages.Person `json:"person,omitempty"`
-	Data   json.RawMessage  `json:"data"`
+	// Data are the fields of the event: see the reference of events.
+	Data json.RawMessage `json:"data"`
 }
 
 // NewEventJSON describes event number n of a frame, without its person. It always

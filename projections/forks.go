@@ -9,6 +9,7 @@ import (
 
 // Origin is where a fork or an imported agent comes from.
 type Origin struct {
+	// Parent is the address of the agent that it comes from.
 	Parent messages.AgentID `json:"parent"`
 	// Imported reports whether the events came from a file: Parent is an agent of the installation
 	// that the file was exported from.
@@ -38,16 +39,21 @@ func (o *Origin) Owned() bool { return o.Imported || o.Detached }
 
 // Fork is a fork of an agent: a line of the view forks.
 type Fork struct {
-	// N is its fork.requested, or the fork.settled of one that began after it was refused; At the newest event that both have.
-	N      messages.EventNumber `json:"n"`
-	Agent  messages.AgentID     `json:"agent"`
-	At     messages.EventNumber `json:"at"`
-	Status string               `json:"status"` // one of the words above
+	// N is its fork.requested, or the fork.settled of one that began after it was refused.
+	N messages.EventNumber `json:"n"`
+	// Agent is the address of the fork.
+	Agent messages.AgentID `json:"agent"`
+	// At is the newest event that both have.
+	At messages.EventNumber `json:"at"`
+	// Status is `pending` or `begun`.
+	Status string `json:"status"`
+	// Set is what the fork has in place of its kind's definition.
 	Set    messages.ForkChanges `json:"set,omitzero"`
 	Reason string               `json:"reason,omitempty"`
-	// Requested is when it was asked for, and Person who did; nil: no person is named.
-	Requested time.Time        `json:"requested,omitzero"`
-	Person    *messages.Person `json:"person,omitempty"`
+	// Requested is when it was asked for.
+	Requested time.Time `json:"requested,omitzero"`
+	// Person is who asked for it. Nil: no person is named.
+	Person *messages.Person `json:"person,omitempty"`
 	// Begin is the id of the command that it begins with.
 	Begin string `json:"begin"`
 }

@@ -48,8 +48,8 @@ type TurnStatus string
 
 // The marks. Items of completed and running turns have none.
 const (
-	StatusAborted TurnStatus = "aborted"
-	StatusFailed  TurnStatus = "failed"
+	StatusAborted TurnStatus = "aborted" // the turn was aborted
+	StatusFailed  TurnStatus = "failed"  // the turn has failed
 )
 
 // entry is one item. Most are a message of one text or a result; those are
@@ -103,9 +103,10 @@ type openCall struct {
 type HistoryItem struct {
 	messages.Item
 	// N is the event that brought it into history.
-	N      messages.EventNumber `json:"n"`
-	Turn   messages.TurnID      `json:"turn,omitempty"`
-	Status TurnStatus           `json:"status,omitempty"`
+	N    messages.EventNumber `json:"n"`
+	Turn messages.TurnID      `json:"turn,omitempty"`
+	// Status is the status of its turn. Empty: it is running or has completed.
+	Status TurnStatus `json:"status,omitempty"`
 	// Missing is why a payload that is kept as a blob is not in the item. Empty: it
 	// is, or none was to be put there.
 	Missing string `json:"missing,omitempty"`

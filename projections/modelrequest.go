@@ -31,7 +31,8 @@ type ModelRequest struct {
 	ToolChoice string `json:"tool_choice,omitempty"`
 	// Settings are those that are set, by their names in a configuration.
 	Settings json.RawMessage `json:"settings"`
-	Tools    []ModelTool     `json:"tools,omitempty"`
+	// Tools are those that the model may call.
+	Tools []ModelTool `json:"tools,omitempty"`
 	// Items are the history as the model was shown it, oldest first.
 	Items []RequestItem `json:"items"`
 	// Changed are the parts that hooks have changed: model, instructions, tool_choice, settings, tools
@@ -59,7 +60,9 @@ type RequestItem struct {
 
 // ModelTool is a tool that a model may call.
 type ModelTool struct {
-	Name        string `json:"name"`
+	// Name is the name of the tool.
+	Name string `json:"name"`
+	// Description is what the model reads about it.
 	Description string `json:"description,omitempty"`
 	// Parameters is the JSON schema of the arguments.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
@@ -69,6 +72,7 @@ type ModelTool struct {
 
 // RequestHook is a hook that has made another request.
 type RequestHook struct {
+	// Hook is the name of the hook.
 	Hook   string `json:"hook"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -15,11 +15,13 @@ import (
 // Change is what one event changed of an agent. Its lines hold what users and models wrote, as
 // they wrote it: show them with WriteText, or through Printable.
 type Change struct {
-	N       messages.EventNumber `json:"n"`
-	Seq     uint64               `json:"seq"`
-	At      time.Time            `json:"at"`
-	Type    string               `json:"type"`
-	Summary string               `json:"summary"`
+	N messages.EventNumber `json:"n"`
+	// Seq is the log's own number of the frame: a hint, copies renumber.
+	Seq  uint64    `json:"seq"`
+	At   time.Time `json:"at"`
+	Type string    `json:"type"`
+	// Summary is the event in one line.
+	Summary string `json:"summary"`
 	// History begins each line with + for a new item and * for a mark.
 	History []string `json:"history,omitempty"`
 	State   []string `json:"state,omitempty"` // as path: old -> new

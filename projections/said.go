@@ -34,7 +34,8 @@ type Found struct {
 	BeforeFork bool `json:"before_fork,omitempty"`
 	// Turn is empty for an input that had no turn yet.
 	Turn messages.TurnID `json:"turn,omitempty"`
-	What FoundKind       `json:"what"`
+	// What is what was found.
+	What FoundKind `json:"what"`
 	// ID is the id or key that was found. Empty: words were.
 	ID string `json:"id,omitempty"`
 	// Snippet is the text around the words that were found, or the beginning of what the id

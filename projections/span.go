@@ -15,18 +15,24 @@ type Span struct {
 	SpanID  string `json:"span_id"`
 	Parent  string `json:"parent_span_id,omitempty"`
 	// State is the tracestate. Flags are those of the traceparent: 1 if the trace is sampled.
-	State string   `json:"trace_state,omitempty"`
-	Flags byte     `json:"flags"`
-	Name  string   `json:"name"`
-	Kind  SpanKind `json:"kind"`
+	State string `json:"trace_state,omitempty"`
+	Flags byte   `json:"flags"`
+	// Name is the name of the span, such as `execute_tool refund`.
+	Name string `json:"name"`
+	// Kind is the kind of the span.
+	Kind SpanKind `json:"kind"`
 	// Turn is the turn that it belongs to.
-	Turn  messages.TurnID `json:"turn"`
-	Start time.Time       `json:"start"`
+	Turn messages.TurnID `json:"turn"`
+	// Start is when it began.
+	Start time.Time `json:"start"`
 	// End is zero while what it shows has not ended.
-	End        time.Time       `json:"end,omitzero"`
+	End time.Time `json:"end,omitzero"`
+	// Attributes are its attributes, by the GenAI conventions of OpenTelemetry.
 	Attributes []SpanAttribute `json:"attributes,omitempty"`
-	Events     []SpanEvent     `json:"events,omitempty"`
-	Links      []SpanLink      `json:"links,omitempty"`
+	// Events are moments within the span, such as an approval.
+	Events []SpanEvent `json:"events,omitempty"`
+	// Links are spans of other traces that caused a part of this one.
+	Links []SpanLink `json:"links,omitempty"`
 	// Error is why it failed, as the attribute error.type. Empty: it did not. Message is the
 	// same for a person, where content was asked for.
 	Error   string `json:"error,omitempty"`
@@ -38,29 +44,37 @@ type SpanKind string
 
 // The kinds.
 const (
-	SpanInternal SpanKind = "internal"
-	SpanClient   SpanKind = "client"
+	SpanInternal SpanKind = "internal" // a turn, or a call of a tool
+	SpanClient   SpanKind = "client"   // a call of a model
 )
 
 // SpanAttribute is an attribute of a span. One of Text, Number and Texts is its value.
 type SpanAttribute struct {
-	Key    string   `json:"key"`
-	Text   string   `json:"text,omitempty"`
-	Number *int64   `json:"number,omitempty"`
-	Texts  []string `json:"texts,omitempty"`
+	// Key is the name of the attribute.
+	Key string `json:"key"`
+	// Text is its value, if that is a text.
+	Text string `json:"text,omitempty"`
+	// Number is its value, if that is a number.
+	Number *int64 `json:"number,omitempty"`
+	// Texts is its value, if that is a list of texts.
+	Texts []string `json:"texts,omitempty"`
 }
 
 // SpanEvent is a moment within a span.
 type SpanEvent struct {
-	Name       string          `json:"name"`
-	At         time.Time       `json:"at"`
+	// Name is the name of the event.
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+	// Attributes are its attributes.
 	Attributes []SpanAttribute `json:"attributes,omitempty"`
 }
 
 // SpanLink is a span of another trace that caused a part of this one.
 type SpanLink struct {
+	// TraceID is the trace of the other span, in hex.
 	TraceID string `json:"trace_id"`
-	SpanID  string `json:"span_id"`
+	// SpanID is the other span, in hex.
+	SpanID string `json:"span_id"`
 }
 
 // Attribute returns the value of a text attribute. Empty: the span has none of that name.

@@ -31,27 +31,30 @@ const (
 // timeline. Its names are promises. Its texts are as users and models wrote them, at most MaxPreview
 // bytes of each: show them through Printable.
 type Row struct {
-	// N is the event that begins it, which names the row within its agent; Events are those
-	// that it is made of, N first.
-	N      messages.EventNumber   `json:"n"`
+	// N is the event that begins it, which names the row within its agent.
+	N messages.EventNumber `json:"n"`
+	// Events are the events that it is made of, N first.
 	Events []messages.EventNumber `json:"events"`
-	Kind   RowKind                `json:"kind"`
+	// Kind is what the row is about.
+	Kind RowKind `json:"kind"`
 	// Parent is the row that it is a part of: a call of a tool, or a turn. 0: none, or one that
 	// begins before the first event of the timeline.
 	Parent messages.EventNumber `json:"parent,omitempty"`
 	Turn   messages.TurnID      `json:"turn,omitempty"`
 	Step   int                  `json:"step,omitempty"`
 	Call   messages.CallID      `json:"call,omitempty"`
-	At     time.Time            `json:"at"`
+	// At is when it began.
+	At time.Time `json:"at"`
 	// Until is when it ended. Zero: it has not. A row of one event has none.
 	Until time.Time `json:"until,omitzero"`
 	// Waits are the times in which it waited, for a person or for a turn.
 	Waits []Period `json:"waits,omitempty"`
-	// Title is what it is, such as a call with its arguments, Status how it stands or ended in a
-	// word or two, and Text what came of it, such as an answer or why it failed.
-	Title  string `json:"title"`
+	// Title is what it is, such as a call with its arguments.
+	Title string `json:"title"`
+	// Status is how it stands or ended, in a word or two.
 	Status string `json:"status,omitempty"`
-	Text   string `json:"text,omitempty"`
+	// Text is what came of it, such as an answer or why it failed.
+	Text string `json:"text,omitempty"`
 	// Open reports whether it may still change.
 	Open bool `json:"open,omitempty"`
 	// Person is who sent, decided or changed it. Nil: no one is named.
@@ -65,6 +68,7 @@ func (r *Row) Last() messages.EventNumber { return r.Events[len(r.Events)-1] }
 
 // Period is a time from one moment to another.
 type Period struct {
+	// From is when it began.
 	From time.Time `json:"from"`
 	// Until is zero while it has not ended.
 	Until time.Time `json:"until,omitzero"`

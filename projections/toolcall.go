@@ -12,13 +12,13 @@ type Outcome string
 // The outcomes. Those from Completed on are final.
 const (
 	CallRequested Outcome = "requested" // the model has asked; nothing has begun
-	CallWaiting   Outcome = "waiting"   // for a person's approval
+	CallWaiting   Outcome = "waiting"   // it waits for a person's approval
 	CallRunning   Outcome = "running"   // its tool runs, or did when its process died
 	CallUnknown   Outcome = "unknown"   // it may have had its effect; a person decides
-	CallCompleted Outcome = "completed"
-	CallFailed    Outcome = "failed"
-	CallDenied    Outcome = "denied"
-	CallSkipped   Outcome = "skipped" // it never ran and never will
+	CallCompleted Outcome = "completed" // it has a result
+	CallFailed    Outcome = "failed"    // it failed
+	CallDenied    Outcome = "denied"    // it was denied, and did not run
+	CallSkipped   Outcome = "skipped"   // it did not run and will not
 )
 
 // Outcomes are all of them.
@@ -45,8 +45,9 @@ type ToolCall struct {
 	Rewritten bool   `json:"rewritten,omitempty"`
 	// Attempt is how often it was started. Dry reports that the tool was never called, because
 	// the tools of the fork were dry each time.
-	Attempt int     `json:"attempts,omitempty"`
-	Dry     bool    `json:"dry,omitempty"`
+	Attempt int  `json:"attempts,omitempty"`
+	Dry     bool `json:"dry,omitempty"`
+	// Outcome is what became of the call so far.
 	Outcome Outcome `json:"outcome"`
 	// Kind is that of a failure, as in tool.failed.
 	Kind messages.ToolFailure `json:"kind,omitempty"`
@@ -75,11 +76,13 @@ type ToolCall struct {
 	AskedAt   time.Time            `json:"asked_at,omitzero"`
 	ExpiresAt time.Time            `json:"expires_at,omitzero"`
 	// Started is its first start; 0: it never ran.
-	Started   messages.EventNumber `json:"started,omitempty"`
-	StartedAt time.Time            `json:"started_at,omitzero"`
+	Started messages.EventNumber `json:"started,omitempty"`
+	// StartedAt is the time of that event.
+	StartedAt time.Time `json:"started_at,omitzero"`
 	// Ended is the event of its final outcome; 0 while it has none.
-	Ended   messages.EventNumber `json:"ended,omitempty"`
-	EndedAt time.Time            `json:"ended_at,omitzero"`
+	Ended messages.EventNumber `json:"ended,omitempty"`
+	// EndedAt is the time of that event.
+	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
 // apply folds an event about the call.

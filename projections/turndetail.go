@@ -13,22 +13,26 @@ import (
 type TurnDetail struct {
 	Agent messages.AgentID `json:"agent"`
 	Turn
-	// Asked are the turn's inputs, those that steered it included, Done its steps, oldest
-	// first. Pauses are when it waited for a person.
-	Asked  []TurnInput `json:"asked"`
-	Done   []TurnStep  `json:"done"`
+	// Asked are the turn's inputs, those that steered it included.
+	Asked []TurnInput `json:"asked"`
+	// Done are its steps, oldest first.
+	Done []TurnStep `json:"done"`
+	// Pauses are the times in which it waited for a person.
 	Pauses []TurnPause `json:"pauses,omitempty"`
-	// Output is the answer; OutputBlob is where it is kept if it is too large for an event.
-	Output     string         `json:"output,omitempty"`
+	// Output is the answer.
+	Output string `json:"output,omitempty"`
+	// OutputBlob is the reference to an answer that is too large for an event.
 	OutputBlob *messages.Blob `json:"output_blob,omitempty"`
 }
 
 // TurnStep is a model call with its attempts, and the tool calls that it asked for.
 type TurnStep struct {
-	Step   int             `json:"step"`
+	Step int `json:"step"`
+	// Models are the attempts at the model call.
 	Models []Attempt       `json:"models,omitempty"`
 	Items  []messages.Item `json:"items,omitempty"` // of the model's answer, tool calls left out
-	Tools  []Effect        `json:"tools,omitempty"`
+	// Tools are the calls that its answer asks for.
+	Tools []Effect `json:"tools,omitempty"`
 }
 
 // Attempt is one attempt at a model call.
@@ -48,7 +52,8 @@ type TurnPause struct {
 	At      time.Time            `json:"at,omitzero"`
 	Reason  string               `json:"reason"`
 	Message string               `json:"message,omitempty"`
-	Calls   []messages.CallID    `json:"calls,omitempty"`
+	// Calls are the calls that waited.
+	Calls []messages.CallID `json:"calls,omitempty"`
 	// Until is when it ended, Person whose command ended it. Zero: it has not ended, or no
 	// one is named.
 	Until  time.Time        `json:"until,omitzero"`

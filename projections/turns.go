@@ -12,18 +12,19 @@ type Phase string
 
 // The phases of a turn. Completed, Failed and Aborted are final.
 const (
-	Running   Phase = "running"
-	Paused    Phase = "paused" // waits for a person
-	Completed Phase = "completed"
-	Failed    Phase = "failed"
-	Aborted   Phase = "aborted"
+	Running   Phase = "running"   // it runs
+	Paused    Phase = "paused"    // it waits for a person
+	Completed Phase = "completed" // it has an answer
+	Failed    Phase = "failed"    // it ended without one
+	Aborted   Phase = "aborted"   // a person or the parent ended it
 )
 
 // Turn is one turn as of the newest event.
 type Turn struct {
 	ID     messages.TurnID `json:"turn"`
 	Inputs []string        `json:"inputs,omitempty"`
-	Phase  Phase           `json:"phase"`
+	// Phase is what the turn is doing, or how it ended.
+	Phase Phase `json:"phase"`
 	// Reason is why it is paused, has failed or was aborted.
 	Reason string `json:"reason,omitempty"`
 	// Message is the same for a person; of a paused turn, with what to do.
@@ -38,12 +39,15 @@ type Turn struct {
 	// Waiting are the calls that a paused turn waits for.
 	Waiting []messages.CallID `json:"calls,omitempty"`
 	// Continues is the failed turn that this one continues.
-	Continues messages.TurnID      `json:"continues,omitempty"`
-	Started   messages.EventNumber `json:"started"`
-	StartedAt time.Time            `json:"started_at,omitzero"`
+	Continues messages.TurnID `json:"continues,omitempty"`
+	// Started is its turn.started.
+	Started messages.EventNumber `json:"started"`
+	// StartedAt is the time of that event.
+	StartedAt time.Time `json:"started_at,omitzero"`
 	// Ended is its terminal event; 0 while it has none.
-	Ended   messages.EventNumber `json:"ended,omitempty"`
-	EndedAt time.Time            `json:"ended_at,omitzero"`
+	Ended messages.EventNumber `json:"ended,omitempty"`
+	// EndedAt is the time of that event.
+	EndedAt time.Time `json:"ended_at,omitzero"`
 	// Steps is the number of the newest model call, those of the turn that it
 	// continues included.
 	Steps int `json:"steps"`

@@ -11,10 +11,11 @@ import (
 // TurnLine is a turn as a list shows it: a line of `reprise turns -o json`.
 type TurnLine struct {
 	Turn
-	// Question is the text of its inputs and Answer its output, at most MaxPreview bytes of each.
-	// Empty: it has none, or the list was asked for without texts.
+	// Question is the beginning of the text of its inputs. Empty: it has none, or the list was asked
+	// for without texts.
 	Question string `json:"question,omitempty"`
-	Answer   string `json:"answer,omitempty"`
+	// Answer is the beginning of its output. Empty: as for Question.
+	Answer string `json:"answer,omitempty"`
 }
 
 // TurnTexts lists an agent's turns with what was asked and answered. The zero value has none.
@@ -77,12 +78,14 @@ func (t *TurnTexts) Lines() []TurnLine {
 
 // TurnInput is an input of a turn.
 type TurnInput struct {
+	// ID is the id of the input.
 	ID string `json:"id"`
 	// N is the event that accepted it, At when that was recorded.
 	N  messages.EventNumber `json:"n"`
 	At time.Time            `json:"at,omitzero"`
 	// Person is who sent it. Nil: none is named.
-	Person  *messages.Person `json:"person,omitempty"`
+	Person *messages.Person `json:"person,omitempty"`
+	// Content is what the model reads.
 	Content messages.Content `json:"content"`
 }
 

@@ -33,9 +33,9 @@ type ModelCall struct {
 
 // Used is what some model calls consumed.
 type Used struct {
-	// Calls is how many there were, failed and lost ones included; Lost how many of them have
-	// an unknown usage.
-	Calls int            `json:"calls"`
+	// Calls is how many calls there were, failed and lost ones included.
+	Calls int `json:"calls"`
+	// Lost is how many of them have an unknown usage.
 	Lost  int            `json:"lost,omitempty"`
 	Usage messages.Usage `json:"usage"`
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
@@ -153,16 +153,21 @@ func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Used {
 // turn is of summaries that no turn has waited for), one for each
 // model, by name, and the total. Its names are promises.
 type UsageLine struct {
-	// Type is call, turn, model or total.
+	// Type is `call`, `turn`, `model` or `total`.
 	Type string `json:"type"`
-	// N, Step, Call, Answered, Failed and Lost belong to calls, as in ModelCall.
-	N        messages.EventNumber `json:"n,omitempty"`
-	Turn     messages.TurnID      `json:"turn,omitempty"` // of a call or turn
-	Step     int                  `json:"step,omitempty"`
-	Call     messages.CallID      `json:"call,omitempty"`
-	Model    string               `json:"model,omitempty"` // of a call or model, as in ModelCall
-	Answered string               `json:"answered,omitempty"`
-	Failed   string               `json:"failed,omitempty"`
+	// N is the event that ended the call. Of calls only, as are the step, the call, who answered and
+	// why it failed.
+	N messages.EventNumber `json:"n,omitempty"`
+	// Turn is the turn of a line of type call or turn.
+	Turn messages.TurnID `json:"turn,omitempty"`
+	Step int             `json:"step,omitempty"`
+	Call messages.CallID `json:"call,omitempty"`
+	// Model is the model that was asked, as `provider/model`, of a line of type call or model.
+	Model string `json:"model,omitempty"`
+	// Answered is the model that answered, as its provider names it.
+	Answered string `json:"answered,omitempty"`
+	// Failed is why the call failed. Empty: it was answered.
+	Failed string `json:"failed,omitempty"`
 	// Calls is 1 for a call.
 	Used
 }
@@ -171,14 +176,14 @@ type UsageLine struct {
 // calls of one agent, kind, model, day or hour used, or all of them. Its names
 // are promises.
 type UsageSum struct {
-	// Type is agent, kind, model, day, hour or total.
+	// Type is `agent`, `kind`, `model`, `day`, `hour` or `total`.
 	Type  string            `json:"type"`
 	Agent *messages.AgentID `json:"agent,omitempty"`
 	Kind  string            `json:"kind,omitempty"`
 	Model string            `json:"model,omitempty"`
 	// From is when a day or hour begins.
 	From time.Time `json:"from,omitzero"`
-	// Failed is how many of Calls failed.
+	// Failed is how many of the calls failed.
 	Failed int `json:"failed,omitempty"`
 	Used
 }

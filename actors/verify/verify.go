@@ -34,15 +34,16 @@ type Outcome string
 
 // The outcomes.
 const (
-	Equal      Outcome = "equal"
-	Differs    Outcome = "differs"
+	Equal      Outcome = "equal"      // every event comes out the same
+	Differs    Outcome = "differs"    // an event comes out differently
 	Unreadable Outcome = "unreadable" // the stream cannot be read, or its kind is not defined here
 )
 
 // Result is what came of comparing one stream.
 type Result struct {
-	Agent  messages.AgentID `json:"agent"`
-	Result Outcome          `json:"result"`
+	Agent messages.AgentID `json:"agent"`
+	// Result is how the events compare.
+	Result Outcome `json:"result"`
 	// Events is the number of the newest event that was compared and is equal.
 	Events messages.EventNumber `json:"events"`
 	// Difference is the first one. Nil: there is none.
@@ -79,15 +80,20 @@ type Difference struct {
 // Field is a field of an event that differs, by its path of names and indexes. A value that is
 // not there is nil.
 type Field struct {
-	Path     string          `json:"path"`
+	// Path is the field, with dots between the names of nested ones.
+	Path string `json:"path"`
+	// Recorded is the value in the log.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
-	Now      json.RawMessage `json:"now,omitempty"`
+	// Now is the value of today.
+	Now json.RawMessage `json:"now,omitempty"`
 }
 
 // Unchecked is something that was taken from the record, and how often.
 type Unchecked struct {
-	What  string `json:"what"`
-	Count int    `json:"count"`
+	// What is what was taken from the record.
+	What string `json:"what"`
+	// Count is how often.
+	Count int `json:"count"`
 }
 
 // Stream compares the frames of an agent, oldest first and from its first event on; those of a fork

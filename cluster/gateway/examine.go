@@ -11,21 +11,25 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Examined is a line of the view doctor: a finding, or how far it has come.
+// Examined is a line of the view doctor: a finding, or how far the examination has come.
 type Examined struct {
-	// Type is finding, progress (of the shard under way), or examined (of all of
-	// one shard, or of the agent).
+	// Type is `finding`, `progress` (of the shard under way), or `examined` (all of one shard, or of the
+	// agent).
 	Type string `json:"type"`
-	// Finding is set for a finding; its check may be store, which is about no agent.
+	// Finding is what was found, in a line of type `finding`. A finding whose check is `store` is about
+	// no agent.
 	Finding *doctor.Finding `json:"finding,omitempty"`
-	// Shard of Shards, from 1, and Counts are set otherwise. Zero: an agent was asked for.
-	Shard  int            `json:"shard,omitempty"`
-	Shards int            `json:"shards,omitempty"`
+	// Shard is the shard that the line is about, from 1. Absent: an agent was asked for.
+	Shard int `json:"shard,omitempty"`
+	// Shards is how many there are.
+	Shards int `json:"shards,omitempty"`
+	// Counts are how much was examined and found so far.
 	Counts *doctor.Counts `json:"counts,omitempty"`
-	// Encrypted reports whether the node encrypts what it stores. Nil: it is left out of the answer.
+	// Encrypted reports whether the node encrypts what it stores. Absent: the line is about something
+	// else.
 	Encrypted *bool `json:"encrypted,omitempty"`
-	// Scrubbed says how far the log was read through in the background. Nil: it is not
-	// in this line.
+	// Scrubbed is how far the log was read through in the background. Absent: the line is about
+	// something else.
 	Scrubbed *doctor.Scrubbed `json:"scrubbed,omitempty"`
 }
 

@@ -15,6 +15,7 @@ import (
 type Reason struct {
 	// Code is a word to branch on: starting, nats, membership, store, draining or ending.
 	Code string `json:"code"`
+	// Text is the reason in words for a person.
 	Text string `json:"text"`
 }
 

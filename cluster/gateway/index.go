@@ -33,7 +33,8 @@ type Index interface {
 // IndexPosition is how far the index of its owner has read a partition of the log: a line of the
 // view index.
 type IndexPosition struct {
-	Node      string             `json:"node"`
+	Node string `json:"node"`
+	// File is where the index is stored.
 	File      string             `json:"file"`
 	Partition messages.Partition `json:"partition"`
 	// Position is the sequence of the newest message it has read, End that of

@@ -29,38 +29,42 @@ type Cluster interface {
 
 // NodeRow is a member: a line of the view nodes.
 type NodeRow struct {
-	Node    string `json:"node"`
-	Host    string `json:"host"`
+	Node string `json:"node"`
+	// Host is the name of the machine.
+	Host string `json:"host"`
+	// Version is the version of the program.
 	Version string `json:"version"`
-	// Since is when it started.
+	// Since is when the node started.
 	Since time.Time `json:"since"`
-	// Kinds are those of the agents that it serves. Empty, not null, if there are none.
+	// Kinds are the kinds of agents that it serves. Empty, not null, if there are none.
 	Kinds []string `json:"kinds"`
-	// Draining says that it gives its partitions away.
+	// Draining reports whether it gives its partitions away.
 	Draining bool `json:"draining"`
 	// Partitions is how many are leased to it.
 	Partitions int `json:"partitions"`
-	// BeatMS is how long ago its newest heartbeat was heard.
+	// BeatMS is how long ago its newest heartbeat was received, in milliseconds.
 	BeatMS int64 `json:"beat_ms"`
-	// Here says that it is the node that answers.
+	// Here reports whether it is the node that answers.
 	Here bool `json:"here"`
-	// Answers says that it has told of itself; if not, Error says why and the rest
-	// is missing.
-	Answers bool   `json:"answers"`
-	Error   string `json:"error,omitempty"`
-	// PingMS is how long that took, ClockMS how far its clock is ahead of that of
-	// the node that answers, give or take half of PingMS.
-	PingMS  float64 `json:"ping_ms"`
+	// Answers reports whether it has reported on itself. If not, the fields below Error are missing.
+	Answers bool `json:"answers"`
+	// Error is why it has not reported on itself.
+	Error string `json:"error,omitempty"`
+	// PingMS is how long its report took, in milliseconds.
+	PingMS float64 `json:"ping_ms"`
+	// ClockMS is how far its clock is ahead of that of the node that answers, in milliseconds, give or
+	// take half of PingMS.
 	ClockMS float64 `json:"clock_ms"`
 	*NodeTold
 }
 
-// NodeTold is what only a node itself can tell.
+// NodeTold is what only a node itself can report.
 type NodeTold struct {
 	// InMemory is how many agents are in its memory.
 	InMemory int `json:"in_memory"`
-	// Ready is what its /readyz says, with the reasons why not.
-	Ready   bool     `json:"ready"`
+	// Ready reports whether it is ready, as on /readyz.
+	Ready bool `json:"ready"`
+	// Reasons are why it is not ready.
 	Reasons []Reason `json:"reasons,omitempty"`
 	// HTTP is where it serves health and metrics. Empty: nowhere.
 	HTTP string `json:"http,omitempty"`
@@ -73,20 +77,21 @@ type NodeTold struct {
 // PartitionRow is a partition: a line of the view partitions.
 type PartitionRow struct {
 	Partition messages.Partition `json:"partition"`
-	// Owner is the living member that it is leased to, Epoch the lease's. Empty:
-	// it has no owner.
-	Owner string         `json:"owner"`
+	// Owner is the living member that the partition is leased to. Empty: it has no owner.
+	Owner string `json:"owner"`
+	// Epoch is that of the lease.
 	Epoch messages.Epoch `json:"epoch"`
 	// MeantFor is the member that is to own it. Empty: there is none.
 	MeantFor string `json:"meant_for"`
-	// Agents is how many it has, Owing how many of them owe work.
+	// Agents is how many agents it has.
 	Agents int `json:"agents"`
-	Owing  int `json:"owing"`
-	// Waiting is how many inputs and commands are stored for it and not settled,
-	// InHand how many of them its owner has taken.
+	// Owing is how many of them have open work.
+	Owing int `json:"owing"`
+	// Waiting is how many inputs and commands are stored for it and not settled.
 	Waiting uint64 `json:"waiting"`
-	InHand  uint64 `json:"in_hand"`
-	// Oldest is when the oldest of them was stored. Zero: there is none.
+	// InHand is how many of them its owner has taken.
+	InHand uint64 `json:"in_hand"`
+	// Oldest is when the oldest of them was stored. Absent: there is none.
 	Oldest time.Time `json:"oldest,omitzero"`
 }
 

@@ -22,7 +22,9 @@ const (
 
 // Finding is one thing that is wrong, with its place.
 type Finding struct {
-	Check  string           `json:"check"`
+	// Check is what was examined, such as chain, blobs or store.
+	Check string `json:"check"`
+	// Status is `warn` if something needs care, or `fail` if something is wrong.
 	Status string           `json:"status"`
 	Agent  messages.AgentID `json:"agent,omitzero"`
 	// Event is the first that cannot be trusted. Zero: it is about none.
@@ -30,7 +32,9 @@ type Finding struct {
 	// Stream and Seq are the message's. Empty and zero: it is about none.
 	Stream string `json:"stream,omitempty"`
 	Seq    uint64 `json:"seq,omitempty"`
+	// Detail is what was found, in words for a person.
 	Detail string `json:"detail"`
+	// Remedy is what to do about it.
 	Remedy string `json:"remedy,omitempty"`
 	// Repaired says that it is not there any more.
 	Repaired bool `json:"repaired,omitempty"`
@@ -38,6 +42,7 @@ type Finding struct {
 
 // Scrubbed is how far the streams of the log were read through in the background.
 type Scrubbed struct {
+	// Detail is how far, in words for a person.
 	Detail string `json:"detail"`
 	// Whole reports whether each of them was read to its end at least once.
 	Whole bool `json:"whole"`
@@ -45,12 +50,18 @@ type Scrubbed struct {
 
 // Counts are how much was examined and found.
 type Counts struct {
-	Agents   int `json:"agents"`
-	Frames   int `json:"frames"`
-	Events   int `json:"events"`
-	Blobs    int `json:"blobs"`
+	// Agents is how many agents were examined.
+	Agents int `json:"agents"`
+	// Frames is how many frames were read.
+	Frames int `json:"frames"`
+	// Events is how many events they hold.
+	Events int `json:"events"`
+	// Blobs is how many payloads were read.
+	Blobs int `json:"blobs"`
+	// Foreign is how many messages are of no agent.
 	Foreign  int `json:"foreign"`
 	Problems int `json:"problems"` // that are there still
+	// Repaired is how many problems were repaired.
 	Repaired int `json:"repaired"`
 	// Untold are problems beyond the most that are reported of one shard.
 	Untold int `json:"untold,omitempty"`

@@ -10,12 +10,13 @@ type room struct {
 	why  string
 }
 
-var below = []string{"actors/...", "eventlog/...", "providers/...", "projections/...", "messages"}
+var below = []string{"actors/...", "eventlog/...", "providers/...", "projections/...", "messages", "messages/reftest"}
 
 var rooms = []room{
-	{"messages", []string{"messages/cron", "messages/internal/codec"}, "if it can act, it is not a word: the words know no other package"},
+	{"messages", []string{"messages/cron", "messages/internal/codec", "messages/reftest"}, "if it can act, it is not a word: the words know no other package"},
 	{"messages/cron", nil, "a calendar, and nothing of agents"},
 	{"messages/internal/codec", nil, "bytes, and nothing of agents"},
+	{"messages/reftest", nil, "it reads source as text, and is for the tests of all packages"},
 
 	{"eventlog", []string{"messages"}, "the contract does not know who implements it"},
 	{"eventlog/...", []string{"eventlog/...", "messages"}, "the rooms of the middle floor do not know one another"},

@@ -150,9 +150,9 @@ bench-against: bin/bench ## measure FIGURES with this tree and with BASE=<commit
 	bin/bench $(FIGURES) --against "$$dir/old" --pairs $(PAIRS) $(BENCHFLAGS)
 
 .PHONY: docs
-docs: ## write the pages that are made from the program
-	$(GO) test -count=1 ./cmd/internal/config -run '^TestReference$$' -update
-	$(GO) test -count=1 -short ./cmd/internal/cli -run '^TestReference$$' -update
+docs: ## write the generated parts of docs/reference
+	$(GO) test -count=1 -short ./messages ./cluster/gateway ./cmd/internal/config ./cmd/internal/cli -run '^TestReference' -update
+	$(GO) test -count=1 ./cluster -run '^TestMetricsAreWrittenDown$$' -update
 
 .PHONY: verify
 verify: vet ## check form, modules, lint, the shape of the tree and the pages
@@ -162,7 +162,7 @@ verify: vet ## check form, modules, lint, the shape of the tree and the pages
 	$(MAKE) --no-print-directory lint
 	$(GO) test ./cmd/internal/archtest
 	$(GO) test -short ./cmd/internal/pagetest
-	$(GO) test -short ./cmd/internal/config ./cmd/internal/cli -run '^TestReference$$'
+	$(GO) test -short ./messages ./cluster/gateway ./cmd/internal/config ./cmd/internal/cli -run '^TestReference'
 
 .PHONY: clean
 clean: ## remove what was built

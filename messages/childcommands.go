@@ -7,9 +7,12 @@ import (
 
 // Task is an input from a parent to its child.
 type Task struct {
-	ID      string  `json:"id"`
+	// ID is derived from the call, so that a retry of the call has the same id.
+	ID string `json:"id"`
+	// Content is what the model of the child reads.
 	Content Content `json:"content"`
-	Parent  Parent  `json:"parent"`
+	// Parent is the call whose task it is, and its limits.
+	Parent Parent `json:"parent"`
 }
 
 // CommandType returns "task".
@@ -20,7 +23,8 @@ func (Task) CommandType() string { return "task" }
 type CancelChild struct {
 	ID string `json:"id"`
 	// Input is the task's id.
-	Input  string `json:"input"`
+	Input string `json:"input"`
+	// Parent is the call whose task it was.
 	Parent Parent `json:"parent"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -30,23 +34,28 @@ func (CancelChild) CommandType() string { return "cancel_child" }
 
 // Report is the state of a child, for its parent.
 type Report struct {
-	ID    string `json:"id"`
-	Turn  TurnID `json:"turn"` // of the call
+	ID string `json:"id"`
+	// Turn is the turn of the parent's call.
+	Turn TurnID `json:"turn"`
+	// Call is the parent's call.
 	Call  CallID `json:"call"`
 	Child string `json:"child"`
 	// N is the child's event as of which this is so. A report that is not newer than an
 	// earlier one has no effect. 0: the child has refused the task.
-	N    EventNumber `json:"n,omitempty"`
-	What ReportWhat  `json:"what"`
-	// Waiting replaces the list of an earlier report. Busy reports whether other calls of
-	// its turn still run.
+	N EventNumber `json:"n,omitempty"`
+	// What is what the child reports.
+	What ReportWhat `json:"what"`
+	// Waiting replaces the list of an earlier report.
 	Waiting []Wait `json:"waiting,omitempty"`
-	Busy    bool   `json:"busy,omitempty"`
+	// Busy reports whether other calls of its turn still run.
+	Busy bool `json:"busy,omitempty"`
 	// More reports whether more calls wait than Waiting holds.
 	More bool `json:"more,omitempty"`
-	// Output is the answer of a completed child. Reason and Message are why there is none.
-	Output  string `json:"output,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	// Output is the answer of a completed child.
+	Output string `json:"output,omitempty"`
+	// Reason is why there is no answer, as a word to branch on.
+	Reason string `json:"reason,omitempty"`
+	// Message is the same for a person.
 	Message string `json:"message,omitempty"`
 	// Blob is the reference to an output that is too large for a frame. It belongs to the
 	// child; the parent stores a copy. Nil: Output holds it.
@@ -62,10 +71,12 @@ type DecisionEffect struct {
 	ID string `json:"id"`
 	// Decision is the id of the forwarded command.
 	Decision string `json:"decision"`
-	// N, Refused and Message are those of ChildSettled.
-	N       EventNumber `json:"n,omitempty"`
-	Refused Code        `json:"refused,omitempty"`
-	Message string      `json:"message,omitempty"`
+	// N is the event that records the decision. 0: it had no effect.
+	N EventNumber `json:"n,omitempty"`
+	// Refused is why it had none, as a word to branch on. Empty: it had its effect.
+	Refused Code `json:"refused,omitempty"`
+	// Message is the reason for a person.
+	Message string `json:"message,omitempty"`
 }
 
 // CommandType returns "decision_effect".

@@ -5,8 +5,8 @@ package messages
 // the agent again, without its past.
 type Delete struct {
 	ID string `json:"id"`
-	// Last is the number of the newest event that the caller knows of: an agent with a
-	// newer one is not deleted. Zero: it is deleted in any case.
+	// Last is the number of the newest event that the caller has seen: an agent with a
+	// newer one is not deleted. 0: it is deleted in any case.
 	Last   EventNumber `json:"last,omitempty"`
 	Reason string      `json:"reason,omitempty"`
 }

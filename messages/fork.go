@@ -65,9 +65,11 @@ func (c Fork) check() error {
 // BeginFork is the command to an agent without events to begin as a fork.
 type BeginFork struct {
 	ID string `json:"id"`
-	// Parent is the full address of the parent, At the newest event that both have.
-	Parent string      `json:"parent"`
-	At     EventNumber `json:"at"`
+	// Parent is the full address of the parent.
+	Parent string `json:"parent"`
+	// At is the newest event that both have.
+	At EventNumber `json:"at"`
+	// Set is what the fork has in place of its kind's definition.
 	Set    ForkChanges `json:"set,omitzero"`
 	Reason string      `json:"reason,omitempty"`
 }
@@ -82,16 +84,19 @@ func (c BeginFork) check() error {
 	return nil
 }
 
-// ForkEffect is the outcome of a BeginFork, for the parent.
+// ForkEffect is the outcome of a begin_fork, for the parent.
 type ForkEffect struct {
 	ID string `json:"id"`
-	// Fork is the full address of the fork, Begin the id of the BeginFork.
-	Fork  string `json:"fork"`
+	// Fork is the full address of the fork.
+	Fork string `json:"fork"`
+	// Begin is the id of the begin_fork.
 	Begin string `json:"begin"`
-	// N, Refused and Message are those of ForkSettled.
-	N       EventNumber `json:"n,omitempty"`
-	Refused Code        `json:"refused,omitempty"`
-	Message string      `json:"message,omitempty"`
+	// N is the first event of the fork's own. 0: it has not begun.
+	N EventNumber `json:"n,omitempty"`
+	// Refused is why it has not begun, as a word to branch on. Empty: it has.
+	Refused Code `json:"refused,omitempty"`
+	// Message is the reason for a person.
+	Message string `json:"message,omitempty"`
 }
 
 // CommandType returns "fork_effect".

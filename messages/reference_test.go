@@ -159,3 +159,79 @@ var storedEvent = regexp.MustCompile(`(?m)^events \d+ (\{.*\})$`)
 
 // longExample is how many bytes make an example hard to read.
 const longExample = 330
+
+// docs/reference/subjects.md describes each command as its doc comments do, and names each header and
+// chunk.
+func TestReferenceOfSubjects(t *testing.T) {
+	source := reftest.Parse(t, ".")
+	p := reftest.NewPage(t, source)
+	p.Usual = map[string]string{"reason": "Why, for the log."}
+	for name, text := range usual {
+		if p.Usual[name] == "" {
+			p.Usual[name] = text
+		}
+	}
+	p.Elsewhere = onEventsPage
+	sections := func(from Source) string {
+		var b strings.Builder
+		for _, c := range Commands() {
+			if commandsByType[c.CommandType()].from == from {
+				name := "messages." + reflect.TypeOf(c).Name()
+				fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", c.CommandType(), reftest.Wrap(p.Describe(name)), p.Table(name, "for", "person"))
+			}
+		}
+		return b.String()
+	}
+	page := reference + "subjects.md"
+	reftest.Hold(t, page, "input", p.Table("messages.Input")+"\nOptions:\n\n"+p.Table("messages.InputOptions"), *update)
+	reftest.Hold(t, page, "answer", p.Table("messages.Answer"), *update)
+	reftest.Hold(t, page, "commands", sections(FromCtl)+"### Limits of a resume\n\n"+p.Table("messages.LimitOverrides"), *update)
+	reftest.Hold(t, page, "peers", strings.ReplaceAll(sections(FromAgent), "### ", "#### "), *update)
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range source.Consts("messages") {
+		if (strings.HasPrefix(name, "Header") || strings.HasPrefix(name, "Chunk")) && !strings.Contains(string(b), "`"+value+"`") {
+			t.Errorf("%s: got no %s, want every header and chunk (%s)", page, value, name)
+		}
+	}
+}
+
+// onEventsPage are the objects of commands that events.md describes.
+var onEventsPage = map[string]string{
+	"messages.Code": "errors.md#codes", "messages.Error": "errors.md#codes", "messages.LimitOverrides": "#limits-of-a-resume",
+	"messages.InputOptions": "events.md#input-options", "messages.ForkChanges": "events.md#fork-changes", "messages.Blob": "events.md#blob",
+	"messages.Policy": "events.md#policy", "messages.Content": "events.md#content", "messages.Outcome": "events.md#outcome",
+	"messages.Disposition": "events.md#disposition", "messages.Parent": "events.md#parent", "messages.ReportWhat": "events.md#report-what",
+	"messages.Wait": "events.md#wait", "messages.Usage": "events.md#usage",
+}
+
+// docs/reference/errors.md has a line for each code, with its number and whether a retry can help, and
+// one for each reason of a failed turn.
+func TestReferenceOfErrors(t *testing.T) {
+	p := reftest.NewPage(t, reftest.Parse(t, "."))
+	page := reference + "errors.md"
+	reftest.Hold(t, page, "model failures", p.Values("messages.ModelFailure"), *update)
+	reftest.Hold(t, page, "tool failures", p.Values("messages.ToolFailure"), *update)
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"| `internal` | 500 | no | "}
+	for code, is := range codes {
+		again := "no"
+		if is.temporary {
+			again = "yes"
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %d | %s | ", code, is.status, again))
+	}
+	for _, reason := range []string{FailedModel, FailedRestarts, FailedHook, string(LimitSteps), string(LimitTokens), string(LimitCost), string(LimitDuration)} {
+		want = append(want, "| `"+reason+"` | ")
+	}
+	for _, line := range want {
+		if !strings.Contains(string(b), "\n"+line) {
+			t.Errorf("%s: got no line that begins with %q, want one", page, line)
+		}
+	}
+}

@@ -158,8 +158,11 @@ func eventsPage(t *testing.T) map[string]string {
 	_, objects, _ := strings.Cut(string(text), "\n## Objects and words\n")
 	at := map[string]string{"messages.Code": "errors.md#codes"}
 	for _, m := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(objects, -1) {
-		name := strings.ReplaceAll(strings.Title(m[1]), " ", "") //nolint:staticcheck // of Go names
-		at["messages."+name] = "events.md#" + strings.ReplaceAll(m[1], " ", "-")
+		var name strings.Builder
+		for _, word := range strings.Fields(m[1]) {
+			name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+		at["messages."+name.String()] = "events.md#" + strings.ReplaceAll(m[1], " ", "-")
 	}
 	return at
 }

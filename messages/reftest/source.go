@@ -96,6 +96,17 @@ func (s *Source) Type(t testing.TB, id string) *Type {
 	return typ
 }
 
+// Consts returns the exported constants of a package that are texts, by name.
+func (s *Source) Consts(pkg string) map[string]string {
+	list := make(map[string]string)
+	for id, value := range s.consts {
+		if name, ok := strings.CutPrefix(id, pkg+"."); ok && ast.IsExported(name) {
+			list[name] = value
+		}
+	}
+	return list
+}
+
 // declare reads the types and constants of a declaration.
 func (s *Source) declare(pkg string, decl *ast.GenDecl) {
 	for _, spec := range decl.Specs {

@@ -49,6 +49,10 @@ LONG := test-cli test-docs test-cluster test-replicas test-chaos test-race test-
 .NOTPARALLEL:
 test-long: $(LONG) ## run the long tests, part by part: an hour at most
 
+.PHONY: examples
+examples: ## run the programs of cmd/examples and compare what they print; a part of make test
+	$(GO) test -count=1 -v ./cmd/examples/...
+
 test-cli: ## the built binary, command tools, large answers at once, and every benchmark for a moment
 	$(GO) test -count=1 -timeout 10m ./cmd/internal/cli ./cmd/internal/bench ./cmd/bench ./providers/toolbox
 	$(GO) test -count=1 -timeout 10m -run "^TestLargeAnswersAtOnce$$" ./actors

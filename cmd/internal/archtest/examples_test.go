@@ -24,7 +24,6 @@ var unexampled = map[string]string{
 	"cluster/ownership":                      "a part of a node, which cluster.Start makes",
 	"cluster/protocoltest":                   "tests of this repository alone use it",
 	"cluster/traces.NewExporter":             "a part of a node: cluster.Config.Telemetry",
-	"eventlog/doctor":                        "a node examines its store: the view doctor, of client.Client.QueryStore",
 	"eventlog/logtest":                       "tests of logs alone use it",
 	"eventlog/natslog.Connect":               "the example of Open names it; it needs a server elsewhere",
 	"eventlog/natslog/embedded.StartCluster": "for tests and benchmarks",

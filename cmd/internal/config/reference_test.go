@@ -61,7 +61,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s has no heading and no table of %q", page, s.title)
 		}
 		for _, k := range s.keys {
-			if !regexp.MustCompile(`(?m)(^|[ {])`+k.name+`:( |$)`).MatchString(examples) {
+			if !regexp.MustCompile(`(?m)(^|[ {])` + k.name + `:( |$)`).MatchString(examples) {
 				t.Errorf("no example of %s has %s", page, k.name)
 			}
 		}

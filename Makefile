@@ -37,13 +37,17 @@ run: build ## build, then run one node with demo agents
 build: ## build bin/reprise
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/reprise ./cmd/reprise
 
+.PHONY: dist
+dist: ## build the release archives of all platforms and their checksums in dist/
+	$(GO) run ./cmd/dist --version '$(VERSION)'
+
 .PHONY: test
 test: ## run the tests of one node and one server; three minutes on two cores
 	$(GO) test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # for many wait more than they compute
 
 # What make test leaves out, in parts of about ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
-LONG := test-cli test-docs test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp test-protocol test-otlp
+LONG := test-cli test-docs test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp test-protocol test-otlp test-dist
 
 .PHONY: test-long $(LONG)
 .NOTPARALLEL:
@@ -94,6 +98,9 @@ test-protocol: ## a client of the agent protocol that others wrote, which npm in
 
 test-otlp: ## spans sent to the OpenTelemetry collector, which Go downloads and builds
 	REPRISE_OTLP=1 $(GO) test -count=1 -timeout 20m -run '^TestRealCollector$$' ./cmd/internal/cli
+
+test-dist: ## release archives that are equal byte for byte, go install, and the deployment files read by others' parsers, which Go downloads
+	REPRISE_DIST=1 $(GO) test -count=1 -v -timeout 30m -run '^Test(TwoBuilds|Platforms|Install|Foreign)' ./cmd/dist
 
 .PHONY: race
 race: ## words, machine, actors, providers under the race detector, without processes; needs a C compiler
@@ -170,5 +177,5 @@ verify: vet ## check form, modules, lint, the shape of the tree and the pages
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
 	$(GO) clean -testcache

@@ -55,11 +55,17 @@ func fullDisk(t *testing.T, file string) {
 // A disk that was full for a moment stops a stream of the server until that is
 // started again. The node says so, waits for room and starts it; what waited continues.
 func TestFullDiskHeals(t *testing.T) { // A30
+	for _, sync := range []string{"always", "relaxed"} {
+		t.Run(sync, func(t *testing.T) { testFullDisk(t, sync) })
+	}
+}
+
+func testFullDisk(t *testing.T, sync string) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: new(embeddedtest.Words)}
-	cfg := cluster.Config{Data: w.dir, Sync: "relaxed", Logger: w.log.Logger(), HTTP: "127.0.0.1:0"}
+	cfg := cluster.Config{Data: w.dir, Sync: sync, Logger: w.log.Logger(), HTTP: "127.0.0.1:0"}
 	agents(echo(), nil)(&cfg)
 	n, err := cluster.Start(ctx, cfg)
 	w.ok(err)

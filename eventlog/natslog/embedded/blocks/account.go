@@ -133,13 +133,19 @@ func (v *verifier) ends(newest file) {
 	for _, d := range v.report.Damage {
 		last = max(last, d.Last)
 	}
-	if last >= v.mark {
+	if last >= v.mark || v.neverUsed(newest) {
 		return
 	}
 	v.add(Damage{
 		File: newest.path, Block: newest.number, Offset: newest.size, First: last + 1, Last: v.mark,
 		Err: fmt.Errorf("the stream ends at sequence %d, but %d was stored %s", last, v.mark, v.markBy),
 	})
+}
+
+// neverUsed reports whether the stream has never stored a message, whatever sequence index.db has: a
+// server whose disk is full keeps the sequence of the first message, which it refused.
+func (v *verifier) neverUsed(newest file) bool {
+	return v.index != nil && v.index.messages == 0 && v.o.Mark == 0 && newest.number == 1 && newest.size == 0
 }
 
 // lost notes that the newest block of index.db is missing, which the server never removes

@@ -174,7 +174,7 @@ func sources(t *testing.T, name string) []string {
 
 var imports = regexp.MustCompile(`(?s)\nimport \(\n.*?\n\)\n`)
 
-// Each example is a screen long, says what it shows and how to run it, and stands in README.md.
+// Each example is about a screen long, begins with what it shows and how to run it, and is in README.md.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")

@@ -152,6 +152,17 @@ func (b *block) value(name string) string {
 // text is what the block holds.
 func (b *block) text() string { return strings.Join(b.lines, "\n") + "\n" }
 
+// runs reports whether a page has commands.
+func (p *page) runs() bool {
+	return slices.ContainsFunc(p.blocks, func(b *block) bool { return b.run() }) ||
+		slices.ContainsFunc(p.directives, func(d directive) bool { return d.name == "run" })
+}
+
+// run reports whether a block has commands that are run.
+func (b *block) run() bool {
+	return b.value("not run") == "" && b.value("file") == "" && (b.language == "console" || b.language == "sh")
+}
+
 // pages reads the Markdown files of the root and of docs.
 func pages(t *testing.T) []*page {
 	t.Helper()

@@ -113,17 +113,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// runs reports whether a page has commands.
-func (p *page) runs() bool {
-	return slices.ContainsFunc(p.blocks, func(b *block) bool { return b.run() }) ||
-		slices.ContainsFunc(p.directives, func(d directive) bool { return d.name == "run" })
-}
-
-// run reports whether a block has commands that are run.
-func (b *block) run() bool {
-	return b.value("not run") == "" && b.value("file") == "" && (b.language == "console" || b.language == "sh")
-}
-
 // edit replaces lines of a page, from and until counted from 0.
 type edit struct {
 	from, until int
@@ -237,18 +226,24 @@ func (r *reader) all(list []command, b *block) bool {
 		r.edits = append(r.edits, b.correct(c, printed))
 		if !*update {
 			r.fail(c.line, "$ %s\nprints\n%s\nthe page shows\n%s", c.text, printed, strings.Join(c.shown, "\n"))
-		} else if slices.Contains(c.shown, anyLines) {
-			r.t.Logf("%s:%d: a line … is gone", r.page.name, c.line)
 		}
 	}
 	return true
 }
 
-// correct puts what a command has printed in place of what the block shows.
+// correct puts what a command has printed in place of what the block shows. Lines that the block leaves out between
+// its first and its last ones stay out.
 func (b *block) correct(c command, printed string) edit {
 	e := edit{from: b.line + c.first, until: b.line + c.first + len(c.shown)}
 	for line := range strings.Lines(strings.TrimRight(printed, "\n")) {
 		e.lines = append(e.lines, strings.TrimRight(b.indent+line, " \n"))
+	}
+	if head := slices.Index(c.shown, anyLines); head >= 0 {
+		last := slices.Clone(c.shown)
+		slices.Reverse(last)
+		if tail := slices.Index(last, anyLines); head+tail < len(e.lines) {
+			e.lines = slices.Replace(e.lines, head, len(e.lines)-tail, b.indent+anyLines)
+		}
 	}
 	return e
 }

@@ -62,8 +62,8 @@ func TestEdited(t *testing.T) {
 		t.Skip("runs processes: left out with -short")
 	}
 	t.Parallel()
-	r := follow(t, parsePage("p.md", "# One\n\n- item\n\n  ```console\n  $ seq 3\n  2\n  $ echo 2026-11-28 10:11:12\n  2026-01-01 00:00:00\n  $ true\n  none\n  ```\n\nend\n"))
-	want := "# One\n\n- item\n\n  ```console\n  $ seq 3\n  1\n  2\n  3\n  $ echo 2026-11-28 10:11:12\n  2026-01-01 00:00:00\n  $ true\n  ```\n\nend\n"
+	r := follow(t, parsePage("p.md", "# One\n\n- item\n\n  ```console\n  $ seq 3\n  2\n  $ echo 2026-11-28 10:11:12\n  2026-01-01 00:00:00\n  $ true\n  none\n  $ seq 5\n  one\n  …\n  2\n  ```\n\nend\n"))
+	want := "# One\n\n- item\n\n  ```console\n  $ seq 3\n  1\n  2\n  3\n  $ echo 2026-11-28 10:11:12\n  2026-01-01 00:00:00\n  $ true\n  $ seq 5\n  1\n  …\n  5\n  ```\n\nend\n"
 	if got := r.edited(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

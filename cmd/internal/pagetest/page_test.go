@@ -53,8 +53,8 @@ var (
 // ofBlocks are the directives that stand above a block.
 var ofBlocks = []string{"file", "from", "not run"}
 
-// ofOthers are comments that other tests read: of archtest (places) and config (keys, end of keys).
-var ofOthers = []string{"places", "keys", "end of keys"}
+// ofOthers are comments that other tests read, around lists and tables that are compared with the source or written from it.
+var ofOthers = []string{"places", "keys", "end of keys", "generated", "end"}
 
 // parsePage reads a page. What is wrong with its form is in problems.
 func parsePage(name, text string) *page {

@@ -88,12 +88,12 @@ var countedEvents = []struct {
 	event      messages.Event
 	name, help string
 }{
-	{messages.TurnStarted{}, "reprise_turns_started_total", "Turns that have begun."},
-	{messages.TurnPaused{}, "reprise_turns_paused_total", "Times that a turn began to wait for a person."},
-	{messages.ToolStarted{}, "reprise_tool_starts_total", "Runs of tools that have begun, repeated ones too."},
-	{messages.ApprovalRequested{}, "reprise_approvals_requested_total", "Calls that began to wait for approval."},
-	{messages.AgentActivated{}, "reprise_agents_taken_over_total", "Agents that were activated after another owner had written to them."},
-	{messages.HistoryCompacted{}, "reprise_histories_compacted_total", "Histories that were made shorter for the model."},
+	{messages.TurnStarted{}, "reprise_turns_started_total", "Turns that have started."},
+	{messages.TurnPaused{}, "reprise_turns_paused_total", "Times that a turn was paused to wait for a person."},
+	{messages.ToolStarted{}, "reprise_tool_starts_total", "Runs of tools that have started, repeated ones included."},
+	{messages.ApprovalRequested{}, "reprise_approvals_requested_total", "Calls for which approval was requested."},
+	{messages.AgentActivated{}, "reprise_agents_taken_over_total", "Agents that were activated after another node had owned them."},
+	{messages.HistoryCompacted{}, "reprise_histories_compacted_total", "Context compactions."},
 }
 
 // The buckets of what takes time, in seconds.
@@ -111,10 +111,10 @@ func New(cfg Config) *Metrics {
 	if cfg.State != nil {
 		m.registry.MustRegister(&state{read: cfg.State})
 	}
-	m.appends = m.counters("reprise_appends_total", "Appends to the log, by what came of them: stored, conflict (refused by the fence), too_large, unknown (tried again).", "result", appendResults)
-	m.took = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "reprise_append_duration_seconds", Help: "How long it took to store a frame.", Buckets: appendBuckets})
-	m.fenced = m.counter("reprise_agents_fenced_total", "Agents that stopped here since a newer owner had written to them.")
-	m.moves = m.counters("reprise_partition_moves_total", "Partitions that this node has taken or lost.", "direction", directions)
+	m.appends = m.counters("reprise_appends_total", "Appends to the log by result: stored, conflict (a newer owner has written), too_large, unknown (tried again).", "result", appendResults)
+	m.took = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "reprise_append_duration_seconds", Help: "Time to store a frame.", Buckets: appendBuckets})
+	m.fenced = m.counter("reprise_agents_fenced_total", "Agents that stopped on this node because a newer owner had written to their log.")
+	m.moves = m.counters("reprise_partition_moves_total", "Partitions that this node has taken or lost, by direction.", "direction", directions)
 	m.registry.MustRegister(m.took)
 	m.countKinds(cfg.Definitions)
 	m.countModels(cfg.Definitions)
@@ -127,7 +127,7 @@ func New(cfg Config) *Metrics {
 // built tells versions.
 func built(version string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "reprise_build_info", Help: "Always 1; its labels are the versions of this node and of Go.",
+		Name: "reprise_build_info", Help: "Always 1. The labels are the versions of Reprise and Go.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
 	})
 	info.Set(1)
@@ -161,9 +161,9 @@ func each(vec *prometheus.CounterVec, values []string, labels ...string) map[str
 }
 
 func (m *Metrics) countKinds(definitions []actors.Definition) {
-	inputs := m.counterVec("reprise_inputs_accepted_total", "Inputs that agents have accepted, by what became of them.", "kind", "disposition")
+	inputs := m.counterVec("reprise_inputs_accepted_total", "Inputs that agents have accepted, by disposition.", "kind", "disposition")
 	ended := m.counterVec("reprise_turns_finished_total", "Turns that have ended, by outcome.", "kind", "outcome")
-	tools := m.counterVec("reprise_tool_calls_total", "Calls of tools that have an outcome; unknown waits for a person.", "kind", "outcome")
+	tools := m.counterVec("reprise_tool_calls_total", "Calls of tools that have an outcome; unknown means that a person must decide.", "kind", "outcome")
 	counted := make(map[string]*prometheus.CounterVec)
 	for _, e := range countedEvents {
 		counted[e.event.EventType()] = m.counterVec(e.name, e.help, "kind")
@@ -195,13 +195,13 @@ func (k *ofKind) outcomes(vec *prometheus.CounterVec, kind string, trait message
 }
 
 func (m *Metrics) countModels(definitions []actors.Definition) {
-	outcomes := m.counterVec("reprise_model_calls_total", "Calls of models that have ended, summaries too; lost ones ended with their process.", "model", "outcome")
-	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reprise_model_call_duration_seconds", Help: "How long calls of models took that were answered or failed, from the frame that intends one to the frame of its outcome.", Buckets: modelBuckets}, []string{"model"})
+	outcomes := m.counterVec("reprise_model_calls_total", "Model calls that have ended, summaries included, by outcome; lost means that the process stopped before the answer.", "model", "outcome")
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reprise_model_call_duration_seconds", Help: "Duration of model calls that were answered or failed, from the frame before the call to the frame of its outcome.", Buckets: modelBuckets}, []string{"model"})
 	m.registry.MustRegister(took)
-	tokens := m.counterVec("reprise_model_tokens_total", "Tokens that models have read (input) and written (output).", "model", "direction")
-	cached := m.counterVec("reprise_model_cached_tokens_total", "Input tokens that came from the provider's cache.", "model")
-	thought := m.counterVec("reprise_model_reasoning_tokens_total", "Output tokens that were spent on reasoning.", "model")
-	cost := m.counterVec("reprise_model_cost_total", "What calls of models cost, in the whole units of the price table.", "model")
+	tokens := m.counterVec("reprise_model_tokens_total", "Tokens of model calls, by direction: input or output.", "model", "direction")
+	cached := m.counterVec("reprise_model_cached_tokens_total", "Input tokens that the provider had cached.", "model")
+	thought := m.counterVec("reprise_model_reasoning_tokens_total", "Output tokens that were used for reasoning.", "model")
+	cost := m.counterVec("reprise_model_cost_total", "Cost of model calls, in whole units of the price table.", "model")
 	models := []string{other}
 	for _, d := range definitions {
 		models = append(append(models, d.Model, d.Compact.Model), d.Fallbacks...)

@@ -36,7 +36,7 @@ type Finding struct {
 	Detail string `json:"detail"`
 	// Remedy is what to do about it.
 	Remedy string `json:"remedy,omitempty"`
-	// Repaired says that it is not there any more.
+	// Repaired reports whether it was repaired.
 	Repaired bool `json:"repaired,omitempty"`
 }
 

@@ -296,14 +296,14 @@ func Wrap(text string) string {
 }
 
 // Hold compares a generated part of a page with want, and with update writes it. The part stands
-// between the lines <!-- generated: name --> and <!-- end: name -->.
+// between the comments [//]: # (generated: name) and [//]: # (end: name).
 func Hold(t testing.TB, page, name, want string, update bool) {
 	t.Helper()
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin, end := "<!-- generated: "+name+" -->\n", "<!-- end: "+name+" -->\n"
+	begin, end := "[//]: # (generated: "+name+")\n", "[//]: # (end: "+name+")\n"
 	before, rest, found := strings.Cut(string(b), begin)
 	got, after, ends := strings.Cut(rest, end)
 	want = "\n" + strings.Trim(want, "\n") + "\n\n"

@@ -204,8 +204,8 @@ func serveModule(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ext, data := range map[string][]byte{".zip": zipFile.Bytes(), ".mod": mod, ".info": info} {
-		if err := os.WriteFile(filepath.Join(dir, tag+ext), data, 0o644); err != nil {
+	for name, data := range map[string][]byte{"list": []byte(tag + "\n"), tag + ".zip": zipFile.Bytes(), tag + ".mod": mod, tag + ".info": info} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

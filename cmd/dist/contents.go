@@ -49,7 +49,6 @@ func (r release) shared() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	commands.InitDefaultCompletionCmd()
 	manual, err := r.manual(commands)
 	return append(append(entries, complete...), manual...), err
 }

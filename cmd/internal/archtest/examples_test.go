@@ -30,6 +30,7 @@ var unexampled = map[string]string{
 	"eventlog/natslog/embedded.StartContext": "as Start, of which there is an example",
 	"eventlog/natslog/embedded/embeddedtest": "tests of this repository alone use it",
 	"eventlog/prefix":                        "a part of the runtime, which reads forks through it",
+	"messages/reftest":                       "tests of the reference pages alone use it",
 	"messages.NewTrace":                      "endpoints and the client make it of a context",
 	"messages.ParsePeer":                     "agents send one another such commands, and programs do not",
 	"messages.ParsePromptInput":              "endpoints read prompts; ParseInput has an example",

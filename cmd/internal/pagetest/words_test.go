@@ -20,7 +20,7 @@ var phrases = []archtest.Phrase{
 }
 
 // terms are standard terms that hold a word of the phrases, and a word that only code may not have.
-var terms = regexp.MustCompile(`(?i)\bdead[ -]?letters?\b|\bletters (and|or) digits\b|letters, digits|\b(capital|upper-case|lower-case) letters?\b|\bspends\b|\broom\b|\b(a|its|the) floor\b`)
+var terms = regexp.MustCompile(`(?i)\bdead[ -]?\s*letters?\b|\bletters (and|or) digits\b|letters, digits|\b(capital|upper-case|lower-case) letters?\b|\bspends\b|\broom\b|\b(a|its|the) floor\b`)
 
 // allowed are phrases that a page may have, each with the reason.
 var allowed = []struct{ page, phrase, why string }{}

@@ -162,7 +162,7 @@ func TestQuarantineRefuses(t *testing.T) {
 
 // TestWithoutQuarantine shows what the package is for: the server itself cuts the block,
 // and all that was behind the bad record is gone. If this fails, the server has learnt
-// better: see docs/decisions/0016-blocks.md.
+// better: see docs/decisions/0017-blocks.md.
 func TestWithoutQuarantine(t *testing.T) {
 	b := newBench(t)
 	r := b.whole.records[2]

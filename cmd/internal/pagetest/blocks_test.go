@@ -30,7 +30,7 @@ func TestBlocks(t *testing.T) {
 	t.Parallel()
 	for _, p := range pages(t) {
 		if p.isDoc() {
-			held(t, "blocks", p, p.badBlocks(readTree))
+			faults(t, p, p.badBlocks(readTree))
 		}
 	}
 }

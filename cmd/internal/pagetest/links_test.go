@@ -163,9 +163,7 @@ func TestReached(t *testing.T) {
 	}
 	for name, p := range all {
 		if !reached[name] && strings.HasPrefix(name, "docs/") {
-			held(t, "reached", p, []problem{{1, "no link of " + strings.Join(starts, " or ") + " leads to it, nor of the pages that they link to"}})
-		} else {
-			held(t, "reached", p, nil)
+			t.Errorf("%s: no link of %s leads to it, nor of the pages that they link to", p.name, strings.Join(starts, " or "))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestMeasured(t *testing.T) {
 	t.Parallel()
 	for _, p := range pages(t) {
 		if p.isDoc() {
-			held(t, "figures", p, p.badFigures())
+			faults(t, p, p.badFigures())
 		}
 	}
 }

@@ -236,3 +236,11 @@ var notProse = []*regexp.Regexp{
 
 // lineAt is the line, from 1, of a place in a text.
 func lineAt(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }
+
+// faults reports the problems of a page.
+func faults(t *testing.T, p *page, problems []problem) {
+	t.Helper()
+	for _, found := range problems {
+		t.Errorf("%s:%d: %s", p.name, found.line, found.text)
+	}
+}

@@ -30,7 +30,7 @@ func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, p := range pages(t) {
 		if p.isDoc() {
-			held(t, "words", p, p.badWords())
+			faults(t, p, p.badWords())
 		}
 	}
 }

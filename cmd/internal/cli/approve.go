@@ -36,7 +36,7 @@ func (a *app) approve() *cobra.Command {
 		Use:     "approve AGENT CALL",
 		Short:   "Approve a tool call that waits",
 		Example: `  reprise approve support/t1 call_10890b43423fd3494ace --turn t4 --reason "it was broken"`,
-	}, "run", "approved", func(f decisionFlags, p messages.Approval) messages.Command {
+	}, "run at once, except repeats and calls that a hook pauses", "approved", func(f decisionFlags, p messages.Approval) messages.Command {
 		return messages.Approve{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
 	})
 }
@@ -49,7 +49,7 @@ func (a *app) deny() *cobra.Command {
 		Example: `  reprise deny support/t1 call_10890b43423fd3494ace --turn t4 --text "Offer a voucher instead."`,
 	}
 	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("what the model reads in place of a result (default: %q)", messages.DeniedText))
-	return a.decision(cmd, "are denied", "denied", func(f decisionFlags, p messages.Approval) messages.Command {
+	return a.decision(cmd, "are denied at once", "denied", func(f decisionFlags, p messages.Approval) messages.Command {
 		c := messages.Deny{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
 		if cmd.Flags().Changed("text") {
 			c.Text = &text
@@ -68,7 +68,7 @@ func (a *app) decision(cmd *cobra.Command, later, did string, command func(decis
 		"decide only if the call waits in this `TURN`, as approvals lists it (default: the turn in which it waits now)")
 	cmd.Flags().StringVar(&f.argsHash, "args-hash", "",
 		"decide only if the call's arguments have this `HASH`, as in approvals -o json (default: the hash that they have now)")
-	cmd.Flags().BoolVar(&f.remember, "remember", false, "from now on, calls of the tool by this agent "+later+" without a question; \"reprise approvals forget\" undoes it")
+	cmd.Flags().BoolVar(&f.remember, "remember", false, "from now on, calls of the tool by this agent that need approval "+later+"; \"reprise approvals forget\" undoes it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.decideCall(cmd.Context(), args[0], args[1], f, did, command)
 	}

@@ -66,5 +66,6 @@ func main() {
 	mux.Handle("POST /agents/{key}", answer(node.Client()))
 	server := http.Server{Addr: *listen, Handler: mux}
 	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) })
+	log.Print("listening on ", *listen)
 	log.Print(server.ListenAndServe())
 }

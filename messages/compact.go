@@ -67,8 +67,8 @@ type CompactionFailed struct {
 	Turn    TurnID `json:"turn,omitempty"`
 	Call    CallID `json:"call"`
 	Attempt int    `json:"attempt"`
-	// Kind is that of a failed model call, or why the answer was cut off: length,
-	// content_filter, refusal.
+	// Kind is that of a failed model call, or why the answer was cut off: `length`,
+	// `content_filter` or `refusal`.
 	Kind    ModelFailure `json:"kind"`
 	Message string       `json:"message,omitempty"`
 	Usage   Usage        `json:"usage,omitzero"`
@@ -76,7 +76,8 @@ type CompactionFailed struct {
 	// Unknown reports whether its usage is unknown. The estimate, Tokens and Cost, then
 	// counts as used.
 	Unknown bool `json:"unknown,omitempty"`
-	Tokens  int  `json:"tokens,omitempty"`
+	// Tokens are the tokens that were estimated for the call, if its usage is unknown.
+	Tokens int `json:"tokens,omitempty"`
 }
 
 // EventType returns "compaction.failed".
@@ -106,7 +107,8 @@ type HistoryCompacted struct {
 	// Unknown reports whether its usage is unknown. The estimate, Tokens and Cost, then
 	// counts as used.
 	Unknown bool `json:"unknown,omitempty"`
-	Tokens  int  `json:"tokens,omitempty"`
+	// Tokens are the tokens that were estimated for the call, if its usage is unknown.
+	Tokens int `json:"tokens,omitempty"`
 	// Reason is the reason of the command, or that the history was too long, or that no
 	// summary could be made.
 	Reason string `json:"reason,omitempty"`

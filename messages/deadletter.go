@@ -15,8 +15,9 @@ type DeadLetter struct {
 	Received time.Time `json:"received,omitzero"`
 	// Size is the size of the message, in bytes.
 	Size int `json:"size"`
-	// Body is the message as received. Base64 holds it instead if it is not UTF-8.
-	Body   string `json:"body,omitempty"`
+	// Body is the message as received, if it is UTF-8.
+	Body string `json:"body,omitempty"`
+	// Base64 is the message as received, if it is not UTF-8.
 	Base64 []byte `json:"body_base64,omitempty"`
 	// Headers are the headers of the message, and those that give the reason.
 	Headers map[string][]string `json:"headers,omitempty"`

@@ -49,15 +49,18 @@ type Inventory struct {
 	// before the damage.
 	Damaged string `json:"damaged,omitempty"`
 	// Children is how many agents it has created. They are not deleted with it.
-	// ChildAgents are the first of them.
-	Children    int       `json:"children,omitempty"`
+	Children int `json:"children,omitempty"`
+	// ChildAgents are the addresses of the first of them.
 	ChildAgents []AgentID `json:"child_agents,omitempty"`
-	// Frames and their Events and Bytes are in the log.
-	Frames int   `json:"frames"`
-	Events int   `json:"events"`
-	Bytes  int64 `json:"bytes"`
-	// Blobs are large payloads, BlobBytes their sizes together.
-	Blobs     int   `json:"blobs"`
+	// Frames is how many frames its log has.
+	Frames int `json:"frames"`
+	// Events is how many events these frames hold.
+	Events int `json:"events"`
+	// Bytes is the size of these frames together.
+	Bytes int64 `json:"bytes"`
+	// Blobs is how many large payloads of it are stored.
+	Blobs int `json:"blobs"`
+	// BlobBytes is the size of these payloads together.
 	BlobBytes int64 `json:"blob_bytes"`
 	// Snapshots is how many snapshots of it are stored.
 	Snapshots int `json:"snapshots"`

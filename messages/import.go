@@ -17,7 +17,7 @@ type Import struct {
 	File Digest `json:"file"`
 	// Redacted are the names of the rules by which texts in the file were replaced. Empty: none were.
 	Redacted []string `json:"redacted,omitempty"`
-	// Dry keeps the agent from calling tools, as a fork, until a UseTools.
+	// Dry keeps the agent from calling tools until it gets the command use_tools, as with a fork.
 	Dry bool `json:"dry,omitempty"`
 	// Set is what the agent has in place of its kind's definition, and of what the exported agent had
 	// as a fork.

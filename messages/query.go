@@ -15,8 +15,8 @@ import (
 type Query struct {
 	// View is the name of the view.
 	View string `json:"view"`
-	// At asks for the view as of an event. 0: the newest. Of the views why and request it is the event
-	// that is asked about.
+	// At asks for the view as of an event. 0: the newest. In the views why and request it is the event
+	// in question.
 	At EventNumber `json:"at,omitempty"`
 	// From is the first event, line, or byte of a blob that is wanted.
 	From EventNumber `json:"from,omitempty"`
@@ -77,7 +77,7 @@ type Query struct {
 	// Tail asks for that many of the newest lines, if From is zero. Of timeline it asks for the rows
 	// that begin in that many of the newest events, which alone are read.
 	Tail int `json:"tail,omitempty"`
-	// Turn is the turn that is wanted, or the only one whose lines are.
+	// Turn is the turn that is wanted, or the one whose lines are wanted.
 	Turn TurnID `json:"turn,omitempty"`
 }
 
@@ -87,7 +87,7 @@ type BlobPiece struct {
 	Blob Blob `json:"blob"`
 	// Offset is the place of the piece in the blob, in bytes.
 	Offset int64 `json:"offset"`
-	// Data is in base64.
+	// Data are the bytes of the piece.
 	Data []byte `json:"data"`
 }
 
@@ -96,12 +96,13 @@ type BlobPiece struct {
 type FrameLine struct {
 	// First is the number of the frame's first event, or of the frame behind a definition.
 	First EventNumber `json:"first"`
-	// Frame is the frame as EncodeFrame writes it, not encrypted. Its digest may
-	// differ from that which the next frame names. Empty: this is a definition.
+	// Frame is the frame in msgpack as the log stores it, but never encrypted. If the log is encrypted,
+	// its digest is not the one that the next frame names. Empty: this is a definition.
 	Frame []byte `json:"frame,omitempty"`
-	// Definition is the hash of the definition, and Data what is stored under it.
-	Definition Digest          `json:"definition,omitempty"`
-	Data       json.RawMessage `json:"data,omitempty"`
+	// Definition is the hash of the definition. Empty: this is a frame.
+	Definition Digest `json:"definition,omitempty"`
+	// Data is the definition.
+	Data json.RawMessage `json:"data,omitempty"`
 }
 
 // Approval is a call that waits for a person's approval: a line of the view
@@ -111,18 +112,20 @@ type Approval struct {
 	Turn  TurnID  `json:"turn"`
 	Call  CallID  `json:"call"`
 	Tool  string  `json:"tool"`
-	// Arguments are those that the call would run with. A decision names them by ArgsHash.
+	// Arguments are those that the call would run with.
 	Arguments string `json:"arguments"`
-	ArgsHash  string `json:"args_hash"`
+	// ArgsHash is the SHA-256 of Arguments, in hex. A decision that names another hash is refused.
+	ArgsHash string `json:"args_hash"`
 	// Reason is why it needs approval. Empty: not given.
 	Reason string `json:"reason,omitempty"`
 	// Flagged is the earlier call that this one repeats. Empty: none is known.
 	Flagged CallID `json:"flagged,omitempty"`
 	// ExpiresAt is when the call is denied without a decision. Zero: never.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// N is its approval.requested, At the time of that event.
-	N  EventNumber `json:"n"`
-	At time.Time   `json:"at,omitzero"`
+	// N is the number of its approval.requested.
+	N EventNumber `json:"n"`
+	// At is the time of that event.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Remembered is a decision that applies to an agent's later calls of a tool: a line of the
@@ -130,16 +133,17 @@ type Approval struct {
 type Remembered struct {
 	Agent AgentID `json:"agent"`
 	Tool  string  `json:"tool"`
-	// Decision is granted or denied.
+	// Decision is `granted` or `denied`.
 	Decision string `json:"decision"`
 	// Text is what the model reads of a denial.
 	Text   string `json:"text,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Person is the person who decided. Nil: no person is named.
 	Person *Person `json:"person,omitempty"`
-	// N is the event that recorded it, At the time of that event.
-	N  EventNumber `json:"n"`
-	At time.Time   `json:"at,omitzero"`
+	// N is the number of the event that recorded it.
+	N EventNumber `json:"n"`
+	// At is the time of that event.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Timer is a scheduled input of an agent: a line of the view timers.
@@ -149,8 +153,9 @@ type Timer struct {
 	Timer string `json:"timer"`
 	// Next is when the input is due.
 	Next time.Time `json:"next"`
-	// Cron is when it is due again, in the time zone Zone. Empty: never.
+	// Cron is the cron line of a repeated input. Empty: it is not repeated.
 	Cron string `json:"cron,omitempty"`
+	// Zone is the time zone of the cron line. Empty: UTC.
 	Zone string `json:"tz,omitempty"`
 	// Input is the id of the input that has set it.
 	Input string `json:"input,omitempty"`
@@ -158,9 +163,10 @@ type Timer struct {
 	Policy Policy `json:"policy,omitempty"`
 	// Text is the text of the input.
 	Text string `json:"text"`
-	// N is its newest timer.set, Set the time of that event.
-	N   EventNumber `json:"n"`
-	Set time.Time   `json:"set"`
+	// N is the number of its newest timer.set.
+	N EventNumber `json:"n"`
+	// Set is the time of that event.
+	Set time.Time `json:"set"`
 }
 
 // ParseQuery reads a query's JSON body.

@@ -141,12 +141,17 @@ func eventExamples(t *testing.T) map[string]string {
 	return examples
 }
 
-// betterExample reports whether data shows more fields than old, or is shorter.
+// betterExample reports whether data shows more fields with a value than old, or is shorter.
 func betterExample(data json.RawMessage, old string) bool {
-	fields := func(b []byte) int {
+	fields := func(b []byte) (n int) {
 		var m map[string]json.RawMessage
 		_ = json.Unmarshal(b, &m) // an empty one has no fields
-		return len(m)
+		for _, v := range m {
+			if !slices.Contains([]string{`""`, "null", "[]", "{}", "0", `{"input_tokens":0,"output_tokens":0}`}, string(v)) {
+				n++
+			}
+		}
+		return n
 	}
 	has, had := fields(data), fields([]byte(old))
 	if old != "" && len(old) <= longExample && len(data) > longExample {

@@ -16,12 +16,12 @@ type Agent struct {
 	Agent messages.AgentID `json:"agent"`
 	// Phase is what it is doing.
 	Phase messages.AgentPhase `json:"phase"`
-	// Turn runs or is paused; empty if the agent is idle.
+	// Turn is the turn that runs or is paused. Empty: the agent is idle.
 	Turn messages.TurnID `json:"turn,omitempty"`
 	// Waiting is how many of its calls wait for a person.
 	Waiting int `json:"waiting,omitempty"`
-	// LastFailed is why the newest turn that ended has failed, as in FailedTurn. Empty:
-	// it has not.
+	// LastFailed is why the newest turn that ended has failed: the kind of the model's failure, or else
+	// the reason of its turn.failed. Empty: it has not failed.
 	LastFailed string `json:"last_failed,omitempty"`
 	// Events is the number of its newest event.
 	Events messages.EventNumber `json:"events"`

@@ -8,14 +8,13 @@ import (
 
 // Use is how much of a budget is used.
 type Use struct {
-	// Steps is model calls, attempts not counted.
+	// Steps is how many model calls were made, attempts not counted.
 	Steps int `json:"steps"`
-	// Tokens are tokens, input and output together.
+	// Tokens are the tokens, input and output together.
 	Tokens int `json:"tokens"`
 	// Cost is the cost by the price table, in billionths of its unit.
 	Cost messages.Cost `json:"cost_nanos,omitempty"`
-	// Duration is in milliseconds, as far as timers that have ended report it; it
-	// is kept only where a limit is set.
+	// Duration is the time in milliseconds up to the last stop of the clock, if a duration is limited.
 	Duration int64 `json:"duration_ms,omitempty"`
 }
 
@@ -65,22 +64,23 @@ func UsedBy(ev messages.Event) (usage messages.Usage, cost messages.Cost, expect
 
 // Budget is what may be used, and what was.
 type Budget struct {
-	// Limits of an agent are those that a person has set: they hold in place of its
-	// definition's, which its events do not have.
+	// Limits are the limits of the turn. Those of an agent are only those that a person has set in place
+	// of its definition's.
 	Limits messages.Limits `json:"limits"`
 	// Used is what was used so far.
 	Used Use `json:"used"`
-	// Reserved is what the model call under way is expected to use, on top of Used.
+	// Reserved is what the running model call is expected to use, in addition to Used.
 	Reserved Use `json:"reserved,omitzero"`
-	// RunningSince is when the clock of a limited duration was started. Zero: it
-	// does not run.
+	// RunningSince is when the clock of a limited duration was started. Zero: it is stopped.
 	RunningSince time.Time `json:"running_since,omitzero"`
 }
 
 // Budgets are the budgets of an agent and of its running or paused turn.
 type Budgets struct {
-	Turn  *Budget `json:"turn,omitempty"` // nil if the agent is idle
-	Agent Budget  `json:"agent"`
+	// Turn is the budget of the turn. Nil: the agent is idle.
+	Turn *Budget `json:"turn,omitempty"`
+	// Agent is the budget of all turns of the agent.
+	Agent Budget `json:"agent"`
 }
 
 // Exceeded is a limit that a turn has exceeded, as in budget.exhausted.

@@ -33,19 +33,21 @@ type Cause struct {
 	// Relation is how the line is related to the event that is explained.
 	Relation Relation         `json:"relation"`
 	Agent    messages.AgentID `json:"agent"`
-	// N is the event, At the time of its frame. 0: the line is about no event.
-	N    messages.EventNumber `json:"n,omitempty"`
-	At   time.Time            `json:"at,omitzero"`
-	Type string               `json:"type,omitempty"`
-	Turn messages.TurnID      `json:"turn,omitempty"`
-	Call messages.CallID      `json:"call,omitempty"`
+	// N is the number of the event. 0: the line is about no event.
+	N messages.EventNumber `json:"n,omitempty"`
+	// At is the time of the event.
+	At   time.Time       `json:"at,omitzero"`
+	Type string          `json:"type,omitempty"`
+	Turn messages.TurnID `json:"turn,omitempty"`
+	Call messages.CallID `json:"call,omitempty"`
 	// Text is what happened, for a person, shortened.
 	Text string `json:"text"`
-	// Command is the type of the command that the frame is the result of, ID its id, and Endpoint
-	// where it was received. Of several lines about one frame the last one has them. Empty: the
-	// event is the result of an effect or a takeover.
-	Command  string            `json:"command,omitempty"`
-	ID       string            `json:"id,omitempty"`
+	// Command is the type of the command that recorded the event. Of several lines about one frame only the
+	// last one has it. Empty: a model, a tool, a timer or a takeover led to the event.
+	Command string `json:"command,omitempty"`
+	// ID is the id of that command.
+	ID string `json:"id,omitempty"`
+	// Endpoint is where that command was received.
 	Endpoint messages.Endpoint `json:"endpoint,omitempty"`
 	// Person is the person who sent that command. Nil: no person is named.
 	Person *messages.Person `json:"person,omitempty"`

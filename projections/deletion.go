@@ -31,10 +31,11 @@ type Deleted struct {
 
 // Deletion is the end of an agent as views show it.
 type Deletion struct {
-	// N is the number of the tombstone, At when it was written.
-	N      messages.EventNumber `json:"n"`
-	At     time.Time            `json:"at,omitzero"`
-	Reason string               `json:"reason,omitempty"`
+	// N is the number of the tombstone.
+	N messages.EventNumber `json:"n"`
+	// At is when the agent was deleted.
+	At     time.Time `json:"at,omitzero"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Apply folds event number n.

@@ -10,10 +10,10 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Finding is something evident about the event of a Why.
+// Finding is something evident about the event that is explained.
 type Finding struct {
-	// Kind is a word to branch on: rerun, asked_twice, asked_again, continued, resent, repeats, parent
-	// or sibling.
+	// Kind is a word to branch on: `rerun`, `asked_twice`, `asked_again`, `continued`, `resent`,
+	// `repeats`, `parent` or `sibling`.
 	Kind string `json:"kind"`
 	// Text is the finding for a person. It names events by their numbers.
 	Text string `json:"text"`

@@ -10,51 +10,55 @@ import (
 // ModelRequest is what one model call was sent, rebuilt from the log: a line of the view request.
 type ModelRequest struct {
 	Agent messages.AgentID `json:"agent"`
-	// N is the event that recorded the request, At the time of that event.
-	N  messages.EventNumber `json:"n"`
-	At time.Time            `json:"at"`
-	// Turn is empty for a summary that no turn waits for. Step is 0 for any summary.
-	Turn    messages.TurnID `json:"turn,omitempty"`
+	// N is the number of the event that recorded the request.
+	N messages.EventNumber `json:"n"`
+	// At is the time of that event.
+	At time.Time `json:"at"`
+	// Turn is the turn. Empty: a summary that no turn waits for.
+	Turn messages.TurnID `json:"turn,omitempty"`
+	// Step is the step of the turn, from 1. 0: a summary.
 	Step    int             `json:"step,omitempty"`
 	Attempt int             `json:"attempt"`
 	Call    messages.CallID `json:"call"`
-	// Summary reports that the model was asked to sum up a part of the history.
+	// Summary reports whether the call is for a summary of the history.
 	Summary bool `json:"summary,omitempty"`
-	// Model is the one that was asked, as provider/model. SentAs is the name that a hook has sent in
-	// place of the part behind the slash. Empty: no hook has.
-	Model  string `json:"model"`
+	// Model is the model that was called, as `provider/model`.
+	Model string `json:"model"`
+	// SentAs is the name of the model that a hook sent in place of the one in Model. Empty: no hook did.
 	SentAs string `json:"sent_as,omitempty"`
-	// Definition is the hash of the definition, Instructions the text that comes before the items.
-	Definition   string `json:"definition"`
+	// Definition is the SHA-256 of the definition, in hex.
+	Definition string `json:"definition"`
+	// Instructions are the text that comes before the items.
 	Instructions string `json:"instructions,omitempty"`
-	// ToolChoice is required, none, or the name of a tool. Empty: the model chooses.
+	// ToolChoice is `required`, `none`, or the name of a tool. Empty: the model chooses.
 	ToolChoice string `json:"tool_choice,omitempty"`
-	// Settings are those that are set, by their names in a configuration.
+	// Settings are the settings of the call, by their names in reprise.yaml.
 	Settings json.RawMessage `json:"settings"`
-	// Tools are those that the model may call.
+	// Tools are the tools that the model may call.
 	Tools []ModelTool `json:"tools,omitempty"`
 	// Items are the history as the model was shown it, oldest first.
 	Items []RequestItem `json:"items"`
-	// Changed are the parts that hooks have changed: model, instructions, tool_choice, settings, tools
-	// or items. LeftOut is how many items of the history they have taken away.
+	// Changed are the names of the fields that hooks have changed.
 	Changed []string `json:"changed,omitempty"`
-	LeftOut int      `json:"left_out,omitempty"`
-	// Hooks are the hooks that have made another request of it, in their order.
+	// LeftOut is how many items of the history hooks have removed.
+	LeftOut int `json:"left_out,omitempty"`
+	// Hooks are the hooks that have changed the request, in their order.
 	Hooks []RequestHook `json:"hooks,omitempty"`
 	// Around are the hooks that wrap calls of the model. They cannot change the request, but may have
 	// had it answered again, elsewhere or not at all.
 	Around []string `json:"around,omitempty"`
-	// Hash is the one that was recorded with the request. Matches reports that the request as it is
-	// here has it; if not, Why is the reason.
-	Hash    string `json:"hash"`
-	Matches bool   `json:"matches"`
-	Why     string `json:"why,omitempty"`
+	// Hash is the hash that was recorded when the request was sent.
+	Hash string `json:"hash"`
+	// Matches reports whether the request as it is here has that hash.
+	Matches bool `json:"matches"`
+	// Why is why it does not match. Empty: it does.
+	Why string `json:"why,omitempty"`
 }
 
 // RequestItem is an item of a request.
 type RequestItem struct {
 	HistoryItem
-	// ByHook reports that a hook has put it there: it comes from no event, and N is 0.
+	// ByHook reports whether a hook has added it: it comes from no event, and N is 0.
 	ByHook bool `json:"by_hook,omitempty"`
 }
 
@@ -66,11 +70,11 @@ type ModelTool struct {
 	Description string `json:"description,omitempty"`
 	// Parameters is the JSON schema of the arguments.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// ByHook reports that a hook has added it, or changed it.
+	// ByHook reports whether a hook has added or changed it.
 	ByHook bool `json:"by_hook,omitempty"`
 }
 
-// RequestHook is a hook that has made another request.
+// RequestHook is a hook that has changed the request.
 type RequestHook struct {
 	// Hook is the name of the hook.
 	Hook   string `json:"hook"`

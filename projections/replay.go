@@ -22,13 +22,14 @@ type Change struct {
 	Type string    `json:"type"`
 	// Summary is the event in one line.
 	Summary string `json:"summary"`
-	// History begins each line with + for a new item and * for a mark.
+	// History are the changes of the history: + begins a new item, * a mark on an item.
 	History []string `json:"history,omitempty"`
-	State   []string `json:"state,omitempty"` // as path: old -> new
-	// Turn is about the turn, its limits and the agent's.
+	// State are the changes of the state, each as `path: old -> new`.
+	State []string `json:"state,omitempty"`
+	// Turn are the changes of the turn, of its limits and of those of the agent.
 	Turn []string `json:"turn,omitempty"`
-	// Queue is about inputs, calls that wait for a person, and decisions that hold for later
-	// calls.
+	// Queue are the changes of waiting inputs, of calls that wait for a person, and of remembered
+	// decisions.
 	Queue []string `json:"queue,omitempty"`
 }
 

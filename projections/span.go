@@ -10,13 +10,16 @@ import (
 // attributes are those of OpenTelemetry's conventions for generative AI; those that begin with
 // "reprise." are ours.
 type Span struct {
-	// TraceID, SpanID and Parent are in hex. Parent is empty for the root of a trace.
+	// TraceID is the id of the trace, in hex.
 	TraceID string `json:"trace_id"`
-	SpanID  string `json:"span_id"`
-	Parent  string `json:"parent_span_id,omitempty"`
-	// State is the tracestate. Flags are those of the traceparent: 1 if the trace is sampled.
+	// SpanID is the id of the span, in hex.
+	SpanID string `json:"span_id"`
+	// Parent is the id of the span above, in hex. Empty: this is the root of a trace.
+	Parent string `json:"parent_span_id,omitempty"`
+	// State is the tracestate of the trace.
 	State string `json:"trace_state,omitempty"`
-	Flags byte   `json:"flags"`
+	// Flags are the flags of the traceparent: 1 if the trace is sampled.
+	Flags byte `json:"flags"`
 	// Name is the name of the span, such as `execute_tool refund`.
 	Name string `json:"name"`
 	// Kind is the kind of the span.
@@ -25,7 +28,7 @@ type Span struct {
 	Turn messages.TurnID `json:"turn"`
 	// Start is when it began.
 	Start time.Time `json:"start"`
-	// End is zero while what it shows has not ended.
+	// End is when it ended. Zero: it has not.
 	End time.Time `json:"end,omitzero"`
 	// Attributes are its attributes, by the GenAI conventions of OpenTelemetry.
 	Attributes []SpanAttribute `json:"attributes,omitempty"`
@@ -33,9 +36,9 @@ type Span struct {
 	Events []SpanEvent `json:"events,omitempty"`
 	// Links are spans of other traces that caused a part of this one.
 	Links []SpanLink `json:"links,omitempty"`
-	// Error is why it failed, as the attribute error.type. Empty: it did not. Message is the
-	// same for a person, where content was asked for.
-	Error   string `json:"error,omitempty"`
+	// Error is why it failed, as in the attribute error.type. Empty: it did not fail.
+	Error string `json:"error,omitempty"`
+	// Message is the same in words for a person. Empty: the texts were not asked for.
 	Message string `json:"message,omitempty"`
 }
 

@@ -70,7 +70,7 @@ func (r *Row) Last() messages.EventNumber { return r.Events[len(r.Events)-1] }
 type Period struct {
 	// From is when it began.
 	From time.Time `json:"from"`
-	// Until is zero while it has not ended.
+	// Until is when it ended. Zero: it has not.
 	Until time.Time `json:"until,omitzero"`
 }
 

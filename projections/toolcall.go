@@ -35,46 +35,48 @@ type ToolCall struct {
 	Step int             `json:"step,omitempty"`
 	ID   messages.CallID `json:"call"`
 	Tool string          `json:"tool"`
-	// OnUnknown and Key are those of its newest start: what to do when the node stops
-	// before the result is stored, and its idempotency key.
+	// OnUnknown is what to do if the node stops before the result is stored, as of its newest start.
 	OnUnknown messages.OnUnknown `json:"on_unknown,omitempty"`
-	Key       string             `json:"key,omitempty"`
-	// Arguments are those it ran with, or would; Rewritten reports that they are not
-	// the model's own.
+	// Key is its idempotency key. Empty: it was never started.
+	Key string `json:"key,omitempty"`
+	// Arguments are those that it ran with, or would run with.
 	Arguments string `json:"arguments"`
-	Rewritten bool   `json:"rewritten,omitempty"`
-	// Attempt is how often it was started. Dry reports that the tool was never called, because
-	// the tools of the fork were dry each time.
-	Attempt int  `json:"attempts,omitempty"`
-	Dry     bool `json:"dry,omitempty"`
+	// Rewritten reports whether a hook has changed the arguments that the model wrote.
+	Rewritten bool `json:"rewritten,omitempty"`
+	// Attempt is how often it was started.
+	Attempt int `json:"attempts,omitempty"`
+	// Dry reports whether the tool was never called, because the tools of the fork were dry each time.
+	Dry bool `json:"dry,omitempty"`
 	// Outcome is what became of the call so far.
 	Outcome Outcome `json:"outcome"`
-	// Kind is that of a failure, as in tool.failed.
+	// Kind is why it failed, as in tool.failed.
 	Kind messages.ToolFailure `json:"kind,omitempty"`
-	// By is where the outcome comes from if not from the tool's run: decision for a person,
-	// reconcile, timeout of an approval, or remembered for a decision that holds.
+	// By is where the outcome comes from. Empty: from the run of the tool.
 	By messages.By `json:"by,omitempty"`
-	// Person is who decided about it: approved or denied it, or decided its outcome,
-	// whichever came last. Nil: no person decided, or one without a name.
+	// Person is who made the newest decision about it: approved it, denied it, or decided its outcome.
+	// Nil: no person decided, or one without a name.
 	Person *messages.Person `json:"person,omitempty"`
 	// Reason is why it waits, is unknown or was skipped.
 	Reason string `json:"reason,omitempty"`
-	// Output is what the model reads of it, if that is not kept as a blob; OutputBytes is
-	// the size of the whole.
-	Output      string `json:"output,omitempty"`
-	OutputBytes int    `json:"output_bytes,omitempty"`
+	// Output is what the model reads as its result, or the beginning of that. Empty: there is none, or
+	// it is stored as a blob.
+	Output string `json:"output,omitempty"`
+	// OutputBytes is the size of the whole output.
+	OutputBytes int `json:"output_bytes,omitempty"`
 	// Flagged is the earlier call that this one repeats. Empty: none is known.
 	Flagged messages.CallID `json:"flagged,omitempty"`
-	// Approval is Granted or Denied, if that was decided, ApprovedBy as in the
-	// event: decision, remembered or timeout.
-	Approval   string      `json:"approval,omitempty"`
+	// Approval is `granted` or `denied`. Empty: nothing was decided.
+	Approval string `json:"approval,omitempty"`
+	// ApprovedBy is where that decision comes from: `decision`, `remembered` or `timeout`.
 	ApprovedBy messages.By `json:"approved_by,omitempty"`
-	// ArgsHash, Asked (the approval.requested), AskedAt and ExpiresAt belong to a
-	// call that waits for approval.
-	ArgsHash  string               `json:"args_hash,omitempty"`
-	Asked     messages.EventNumber `json:"asked,omitempty"`
-	AskedAt   time.Time            `json:"asked_at,omitzero"`
-	ExpiresAt time.Time            `json:"expires_at,omitzero"`
+	// ArgsHash is the SHA-256 of the arguments of a call that waits for approval, in hex.
+	ArgsHash string `json:"args_hash,omitempty"`
+	// Asked is the number of the approval.requested of a call that waits for approval.
+	Asked messages.EventNumber `json:"asked,omitempty"`
+	// AskedAt is the time of that event.
+	AskedAt time.Time `json:"asked_at,omitzero"`
+	// ExpiresAt is when a call that waits for approval is denied without a decision. Zero: never.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	// Started is its first start; 0: it never ran.
 	Started messages.EventNumber `json:"started,omitempty"`
 	// StartedAt is the time of that event.

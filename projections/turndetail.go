@@ -29,8 +29,9 @@ type TurnDetail struct {
 type TurnStep struct {
 	Step int `json:"step"`
 	// Models are the attempts at the model call.
-	Models []Attempt       `json:"models,omitempty"`
-	Items  []messages.Item `json:"items,omitempty"` // of the model's answer, tool calls left out
+	Models []Attempt `json:"models,omitempty"`
+	// Items are the items of the model's answer, without its tool calls.
+	Items []messages.Item `json:"items,omitempty"`
 	// Tools are the calls that its answer asks for.
 	Tools []Effect `json:"tools,omitempty"`
 }
@@ -38,25 +39,28 @@ type TurnStep struct {
 // Attempt is one attempt at a model call.
 type Attempt struct {
 	ModelCall
-	// StartedAt is when it was requested, EndedAt when it had an outcome. Zero: it has none yet.
+	// StartedAt is when it was requested.
 	StartedAt time.Time `json:"started_at,omitzero"`
-	EndedAt   time.Time `json:"ended_at,omitzero"`
+	// EndedAt is when it was answered, failed or lost. Zero: it has not ended.
+	EndedAt time.Time `json:"ended_at,omitzero"`
 	// Message is why it failed.
 	Message string `json:"message,omitempty"`
 }
 
 // TurnPause is a time in which a turn waited for a person.
 type TurnPause struct {
-	// N is the turn.paused, At when that was recorded.
-	N       messages.EventNumber `json:"n"`
-	At      time.Time            `json:"at,omitzero"`
-	Reason  string               `json:"reason"`
-	Message string               `json:"message,omitempty"`
+	// N is the number of the turn.paused.
+	N messages.EventNumber `json:"n"`
+	// At is the time of that event.
+	At time.Time `json:"at,omitzero"`
+	// Reason is why, as in turn.paused.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
 	// Calls are the calls that waited.
 	Calls []messages.CallID `json:"calls,omitempty"`
-	// Until is when it ended, Person whose command ended it. Zero: it has not ended, or no
-	// one is named.
-	Until  time.Time        `json:"until,omitzero"`
+	// Until is when the turn continued or ended. Zero: it still waits.
+	Until time.Time `json:"until,omitzero"`
+	// Person is the person whose command ended the pause. Nil: no person is named.
 	Person *messages.Person `json:"person,omitempty"`
 }
 

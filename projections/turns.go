@@ -29,10 +29,11 @@ type Turn struct {
 	Reason string `json:"reason,omitempty"`
 	// Message is the same for a person; of a paused turn, with what to do.
 	Message string `json:"message,omitempty"`
-	// Kind and Status are those of the model's failure, where Reason is model.
-	Kind   messages.ModelFailure `json:"kind,omitempty"`
-	Status int                   `json:"status,omitempty"`
-	// Finish is that of turn.completed.
+	// Kind is why the model failed, if Reason is `model`.
+	Kind messages.ModelFailure `json:"kind,omitempty"`
+	// Status is the HTTP status of that failure. 0: none.
+	Status int `json:"status,omitempty"`
+	// Finish is why the last answer of the model ended, as in turn.completed.
 	Finish string `json:"finish,omitempty"`
 	// By is the command that aborted it.
 	By string `json:"by,omitempty"`
@@ -40,27 +41,27 @@ type Turn struct {
 	Waiting []messages.CallID `json:"calls,omitempty"`
 	// Continues is the failed turn that this one continues.
 	Continues messages.TurnID `json:"continues,omitempty"`
-	// Started is its turn.started.
+	// Started is the number of its turn.started.
 	Started messages.EventNumber `json:"started"`
 	// StartedAt is the time of that event.
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Ended is its terminal event; 0 while it has none.
+	// Ended is the number of its terminal event. 0: it has not ended.
 	Ended messages.EventNumber `json:"ended,omitempty"`
 	// EndedAt is the time of that event.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	// Steps is the number of the newest model call, those of the turn that it
 	// continues included.
 	Steps int `json:"steps"`
-	// Limits bound it; zero values are no limit.
+	// Limits are its limits. Zero values are no limit.
 	Limits messages.Limits `json:"limits,omitzero"`
-	// Usage and Cost are sums over this turn's own model calls, failed ones
-	// included.
+	// Usage is what the turn's own model calls used, failed ones included.
 	Usage messages.Usage `json:"usage"`
-	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
+	// Cost is what these calls cost, in billionths of the unit of the price table.
+	Cost messages.Cost `json:"cost_nanos,omitempty"`
 	// Cleared reports whether the agent was cleared since: its history and state have nothing
 	// of the turn.
 	Cleared bool `json:"cleared,omitempty"`
-	// Trace is the trace context that it belongs to. Empty: its own, see [Turn.Span].
+	// Trace is the W3C trace context that it belongs to. Empty: it begins a trace.
 	Trace messages.TraceContext `json:"trace,omitempty"`
 }
 

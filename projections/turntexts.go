@@ -14,7 +14,7 @@ type TurnLine struct {
 	// Question is the beginning of the text of its inputs. Empty: it has none, or the list was asked
 	// for without texts.
 	Question string `json:"question,omitempty"`
-	// Answer is the beginning of its output. Empty: as for Question.
+	// Answer is the beginning of its output. Empty: it has none, or the list was asked for without texts.
 	Answer string `json:"answer,omitempty"`
 }
 
@@ -80,9 +80,10 @@ func (t *TurnTexts) Lines() []TurnLine {
 type TurnInput struct {
 	// ID is the id of the input.
 	ID string `json:"id"`
-	// N is the event that accepted it, At when that was recorded.
-	N  messages.EventNumber `json:"n"`
-	At time.Time            `json:"at,omitzero"`
+	// N is the number of the event that accepted it.
+	N messages.EventNumber `json:"n"`
+	// At is the time of that event.
+	At time.Time `json:"at,omitzero"`
 	// Person is who sent it. Nil: none is named.
 	Person *messages.Person `json:"person,omitempty"`
 	// Content is what the model reads.

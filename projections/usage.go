@@ -17,16 +17,15 @@ type ModelCall struct {
 	Turn messages.TurnID `json:"turn"`
 	Step int             `json:"step"`
 	Call messages.CallID `json:"call"`
-	// Model is the one that was asked, as the definition names it: provider/model; Answered
-	// where no event names it.
+	// Model is the model that was called, as `provider/model`, or Answered if no event names it.
 	Model string `json:"model,omitempty"`
-	// Answered is the one that answered, as its provider named it.
+	// Answered is the model that answered, as its provider names it.
 	Answered string `json:"answered,omitempty"`
-	// Failed is the kind of a failed attempt; empty if it was answered.
+	// Failed is why the attempt failed, as a word to branch on. Empty: it was answered.
 	Failed string `json:"failed,omitempty"`
 	// Lost reports whether the answer was lost: the process died, or the turn ended first.
-	// What the call consumed is not known, and its Usage is zero.
-	Lost  bool           `json:"lost,omitempty"`
+	Lost bool `json:"lost,omitempty"`
+	// Usage is what the call used. That of a lost call is not known, and zero here.
 	Usage messages.Usage `json:"usage"`
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
 }
@@ -155,14 +154,14 @@ func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Used {
 type UsageLine struct {
 	// Type is `call`, `turn`, `model` or `total`.
 	Type string `json:"type"`
-	// N is the event that ended the call. Of calls only, as are the step, the call, who answered and
-	// why it failed.
+	// N is the number of the event that ended the call. Only lines of type call have it, and a step, call,
+	// answered and failed.
 	N messages.EventNumber `json:"n,omitempty"`
 	// Turn is the turn of a line of type call or turn.
 	Turn messages.TurnID `json:"turn,omitempty"`
 	Step int             `json:"step,omitempty"`
 	Call messages.CallID `json:"call,omitempty"`
-	// Model is the model that was asked, as `provider/model`, of a line of type call or model.
+	// Model is the model that was called, as `provider/model`, of a line of type call or model.
 	Model string `json:"model,omitempty"`
 	// Answered is the model that answered, as its provider names it.
 	Answered string `json:"answered,omitempty"`

@@ -17,9 +17,9 @@ type Why struct {
 	Chain []Cause `json:"chain"`
 	// Findings are what is evident from the chain, the most specific first. Empty: nothing is.
 	Findings []Finding `json:"findings"`
-	// Siblings is how many other children the parent has, Examined how many of them were searched
-	// for an equal call, the newest ones.
+	// Siblings is how many other children the parent has.
 	Siblings int `json:"siblings,omitempty"`
+	// Examined is how many of them, the newest ones, were searched for an equal call.
 	Examined int `json:"examined,omitempty"`
 
 	call   *madeCall        // that the event is about. Nil: it is about none

@@ -127,29 +127,27 @@ func (w *Work) TurnInputs() []string {
 
 // Waiting is a call that a person must decide.
 type Waiting struct {
-	// Agent is whose call it is, where it is a child's or of one below. Empty: the
-	// agent's own.
+	// Agent is the address of the descendant whose call it is. Empty: it is a call of the agent itself.
 	Agent string          `json:"agent,omitempty"`
 	Call  messages.CallID `json:"call"`
 	Turn  messages.TurnID `json:"turn"`
 	Tool  string          `json:"tool,omitempty"`
-	// Kind is messages.WaitApproval (may it run: approve or deny), messages.WaitUnknown (what
-	// became of it: decide), or messages.WaitPaused (a child's turn that is to be resumed; it
-	// has no call).
+	// Kind is what it waits for. A turn of a child that is to be resumed, `paused`, has no call.
 	Kind messages.WaitKind `json:"kind,omitempty"`
 	// Reason is why it waits. Empty: none is known.
 	Reason string `json:"reason"`
-	// Arguments are those it runs with, or would.
+	// Arguments are those that it ran with, or would run with.
 	Arguments string `json:"arguments,omitempty"`
-	// ArgsHash names the arguments in a decision about an approval.
+	// ArgsHash is the SHA-256 of the arguments of a call that waits for approval, in hex.
 	ArgsHash string `json:"args_hash,omitempty"`
 	// Flagged is the earlier call that this one repeats. Empty: none is known.
 	Flagged messages.CallID `json:"flagged,omitempty"`
 	// ExpiresAt is when an approval is denied without a decision. Zero: never.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// N is the event since which it waits, At when that was recorded.
-	N  messages.EventNumber `json:"n,omitempty"`
-	At time.Time            `json:"at,omitzero"`
+	// N is the number of the event since which it waits.
+	N messages.EventNumber `json:"n,omitempty"`
+	// At is the time of that event.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Waiting returns the calls that a person must decide, oldest first.

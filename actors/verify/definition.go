@@ -13,14 +13,14 @@ import (
 
 // Change is a field in which a recorded definition differs from that of today.
 type Change struct {
-	// Definition is the digest of the recorded one.
+	// Definition is the SHA-256 of the recorded definition, in hex.
 	Definition string `json:"definition"`
-	// Field names it: instructions, "tool refund: description", max_steps.
+	// Field names the field, such as `instructions`, `max_steps` or "tool refund: description".
 	Field string `json:"field"`
-	// Recorded and Now are its values: of a text of several lines the first line that differs.
-	// Empty: it has none.
+	// Recorded is the recorded value, or its first line that differs. Empty: there is none.
 	Recorded string `json:"recorded,omitempty"`
-	Now      string `json:"now,omitempty"`
+	// Now is the value of today, or its first line that differs. Empty: there is none.
+	Now string `json:"now,omitempty"`
 }
 
 // String describes the change for a person. Its values are as they are stored.

@@ -62,29 +62,30 @@ type Difference struct {
 	N messages.EventNumber `json:"n"`
 	// Type is that of the recorded event; empty if there is none.
 	Type string `json:"type,omitempty"`
-	// Cause is what was decided upon.
+	// Cause is the command, answer or result that led to the event.
 	Cause string `json:"cause"`
-	// Recorded and Now are the events as JSON. Nil: there is none on that side.
+	// Recorded is the recorded event as JSON. Nil: there is none.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
-	Now      json.RawMessage `json:"now,omitempty"`
-	// NowType is the type of the event of today; empty if there is none.
+	// Now is the event that is decided today, as JSON. Nil: there is none.
+	Now json.RawMessage `json:"now,omitempty"`
+	// NowType is the type of the event that is decided today; empty if there is none.
 	NowType string `json:"now_type,omitempty"`
 	// Fields are those that differ, if both events have the same type.
 	Fields []Field `json:"fields,omitempty"`
 	// Refused is why the command is refused today. Empty: it is not.
 	Refused string `json:"refused,omitempty"`
-	// Why is what the difference comes of, as far as it is known.
+	// Why is the reason for the difference, as far as it is known.
 	Why string `json:"why,omitempty"`
 }
 
 // Field is a field of an event that differs, by its path of names and indexes. A value that is
-// not there is nil.
+// not there is left out.
 type Field struct {
 	// Path is the field, with dots between the names of nested ones.
 	Path string `json:"path"`
 	// Recorded is the value in the log.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
-	// Now is the value of today.
+	// Now is the value that is decided today.
 	Now json.RawMessage `json:"now,omitempty"`
 }
 

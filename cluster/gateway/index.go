@@ -37,14 +37,15 @@ type IndexPosition struct {
 	// File is where the index is stored.
 	File      string             `json:"file"`
 	Partition messages.Partition `json:"partition"`
-	// Position is the sequence of the newest message it has read, End that of
-	// the newest there is, Behind their distance.
+	// Position is the sequence of the newest message of the log that the index has read.
 	Position uint64 `json:"position"`
-	End      uint64 `json:"end"`
-	Behind   uint64 `json:"behind"`
-	// Stored is when the log stored the message at Position, Applied when the
-	// index took it in. Zero: there is none.
-	Stored  time.Time `json:"stored,omitzero"`
+	// End is the sequence of the newest message of the log.
+	End uint64 `json:"end"`
+	// Behind is how many messages are between the two.
+	Behind uint64 `json:"behind"`
+	// Stored is when the log stored the message at Position. Zero: there is none.
+	Stored time.Time `json:"stored,omitzero"`
+	// Applied is when the index read that message. Zero: there is none.
 	Applied time.Time `json:"applied,omitzero"`
 	// Unreadable is how many frames could not be read.
 	Unreadable int `json:"unreadable,omitempty"`

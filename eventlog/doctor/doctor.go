@@ -27,11 +27,12 @@ type Finding struct {
 	// Status is `warn` if something needs care, or `fail` if something is wrong.
 	Status string           `json:"status"`
 	Agent  messages.AgentID `json:"agent,omitzero"`
-	// Event is the first that cannot be trusted. Zero: it is about none.
+	// Event is the first event that cannot be trusted. Zero: the finding is about no event.
 	Event messages.EventNumber `json:"event,omitempty"`
-	// Stream and Seq are the message's. Empty and zero: it is about none.
+	// Stream is the stream of the message. Empty: the finding is about no message.
 	Stream string `json:"stream,omitempty"`
-	Seq    uint64 `json:"seq,omitempty"`
+	// Seq is the sequence of the message in its stream.
+	Seq uint64 `json:"seq,omitempty"`
 	// Detail is what was found, in words for a person.
 	Detail string `json:"detail"`
 	// Remedy is what to do about it.

@@ -72,36 +72,19 @@ func (p *Page) rows(b *strings.Builder, id string, without []string, rows *int) 
 	}
 }
 
-// fieldText returns the text of a field: its comment, or a reference to the field above whose comment
-// names it, or its usual text. Empty: there is none.
+// fieldText returns the text of a field: its comment, or else its usual text. Empty: there is none. A
+// comment that a reader of JSON does not understand is an error of the test.
 func (p *Page) fieldText(t *Type, i int) string {
+	p.t.Helper()
 	f := t.Fields[i]
-	if f.Doc != "" {
-		return p.text(t, f.Name, f.Doc)
+	if f.Doc == "" {
+		return p.Usual[f.JSON]
 	}
-	for j := i - 1; j >= 0 && !t.Fields[j].Inline; j-- {
-		if above := t.Fields[j]; above.Doc != "" && names(above.Doc, f.Name) {
-			return "See `" + above.JSON + "`."
-		}
+	text := p.text(t, f.Name, f.Doc)
+	if word := ofGo.FindString(inCodeText.ReplaceAllString(text, "")); word != "" {
+		p.t.Errorf("%s.%s: got the comment %q, want one without the Go name %s: it is the text of the reference", t.ID, f.Name, text, word)
 	}
-	return p.Usual[f.JSON]
-}
-
-// names reports whether a comment names a field in Go.
-func names(doc, field string) bool {
-	return regexp.MustCompile(`\b` + field + `\b`).MatchString(doc)
-}
-
-// speaksForOthers reports whether a comment also describes fields below that have none.
-func speaksForOthers(t *Type, name, doc string) bool {
-	behind := false
-	for _, f := range t.Fields {
-		if behind && f.Doc == "" && !f.Inline && names(doc, f.Name) {
-			return true
-		}
-		behind = behind || f.Name == name
-	}
-	return false
+	return text
 }
 
 // above are the names of a struct's own fields, which hide those of a struct in it.
@@ -133,7 +116,7 @@ func (p *Page) typeName(typ string) string {
 		return "list of " + p.typeName(of)
 	}
 	if link := p.Elsewhere[typ]; link != "" {
-		return "[" + p.title(typ) + "](" + link + ")"
+		return "[" + words(typ[strings.LastIndexByte(typ, '.')+1:]) + "](" + link + ")"
 	}
 	t := p.Type(p.t, typ)
 	if t.Fields == nil && len(t.Values) == 0 && !strings.HasPrefix(t.Under, "[]") {
@@ -146,11 +129,24 @@ func (p *Page) typeName(typ string) string {
 	return "[" + p.title(typ) + "](#" + anchor(p.title(typ)) + ")"
 }
 
-// title returns the heading of a type: its name in words.
+// title returns the heading of a type: its name in words, after that of its package if another
+// type on the page has the same name.
 func (p *Page) title(id string) string {
-	name := id[strings.LastIndexByte(id, '.')+1:]
-	return strings.ToLower(humps.ReplaceAllString(name, "$1 $2"))
+	pkg, name, _ := strings.Cut(id, ".")
+	title := words(name)
+	for _, other := range p.shared {
+		if other == id {
+			break
+		}
+		if strings.HasSuffix(other, "."+name) {
+			return pkg + " " + title
+		}
+	}
+	return title
 }
+
+// words is a name of Go in words.
+func words(name string) string { return strings.ToLower(humps.ReplaceAllString(name, "$1 $2")) }
 
 var humps = regexp.MustCompile(`([a-z])([A-Z])`)
 
@@ -198,10 +194,8 @@ func (p *Page) Values(id string) string {
 // names, and without the name that it begins with.
 func (p *Page) text(t *Type, name, doc string) string {
 	text := strings.Join(strings.Fields(doc), " ")
-	if name == t.Name || !speaksForOthers(t, name, doc) {
-		for _, is := range []string{" is ", " are "} {
-			text = strings.TrimPrefix(text, name+is)
-		}
+	for _, is := range []string{" is ", " are "} {
+		text = strings.TrimPrefix(text, name+is)
 	}
 	if rest, ok := strings.CutPrefix(text, name+" reports whether "); ok {
 		text = "Whether " + rest
@@ -273,6 +267,9 @@ var (
 	// wireWord is a word with an underscore, or the type of an event.
 	wireWord = regexp.MustCompile(`(^|[\s(])([a-z]+(?:_[a-z]+)+|(?:agent|approval|child|fork|input|model|timer|tool|tools|turn)\.[a-z]+)\b`)
 	twoHumps = regexp.MustCompile(`^[A-Z][a-z]+[A-Z]`)
+	// ofGo is a name that only Go has: one of a package, or one of two words.
+	ofGo       = regexp.MustCompile(`\b(messages|projections|actors|[A-Z]\w*)\.[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[Nn]il\b`)
+	inCodeText = regexp.MustCompile("`[^`]*`|OpenTelemetry|GenAI|JetStream|[KM]iB")
 )
 
 // Wrap returns a paragraph in lines of at most 110 characters.

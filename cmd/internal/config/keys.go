@@ -104,6 +104,11 @@ func plain(form string) value {
 	return value{form, func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }}
 }
 
+// webAddress is an http or https address, or nothing.
+func webAddress() value {
+	return value{"an http or https address", func() *jsonschema.Schema { return matching(`^([hH][tT][tT][pP][sS]?://.+)?$|` + variableText) }}
+}
+
 // oneWord is one of words.
 func oneWord(words ...string) value {
 	return value{"`" + strings.Join(words, "`, `") + "`", func() *jsonschema.Schema { return anyOf(enum(words), matching(variableText)) }}

@@ -197,7 +197,7 @@ func boundTool(s *jsonschema.Schema) {
 
 var serverKeys = section{title: "MCP servers", bound: oneOf("command", "url"), keys: []key{
 	{"command", someTexts("texts"), "required, or `url`", "The program of the server and its arguments. It speaks MCP on standard input and output."},
-	{"url", plain("an address"), "required, or `command`", "The address of a server that speaks streamable HTTP. Redirects are not followed."},
+	{"url", webAddress(), "required, or `command`", "The address of a server that speaks streamable HTTP. Redirects are not followed."},
 	{"headers", textsByName("names and values", wordNames), "none", "Headers of each request to `url`."},
 	{"env", textsByName("names and values", variableNames), "none", "Variables for the program of `command`."},
 	{"dir", plain("a folder"), "the folder of the file", "Where the program runs. A relative path starts at the folder of the file."},
@@ -206,7 +206,7 @@ var serverKeys = section{title: "MCP servers", bound: oneOf("command", "url"), k
 
 var providerKeys = section{title: "Providers", keys: []key{
 	{"api_key", plain("text"), "none", "The key. It is required unless `base_url` names another server than OpenAI's. Write `\"${OPENAI_API_KEY}\"`, not the key itself."},
-	{"base_url", plain("an http or https address"), "OpenAI's", "Where the server's API begins, such as `https://api.example.com/v1`. Redirects are not followed."},
+	{"base_url", webAddress(), "OpenAI's", "Where the server's API begins, such as `https://api.example.com/v1`. Redirects are not followed."},
 	{"api", oneWord("auto", string(profile.Chat), string(profile.Responses)), "`auto`", "Chat Completions or the Responses API. `auto` chooses by model."},
 	{"type", oneWord("openai"), "`openai`", "The protocol. All providers speak that of OpenAI."},
 	{"profile", oneWord(profile.Names()...), "by the host of `base_url`", "Which server it is: servers differ in what they accept."},
@@ -257,7 +257,7 @@ var encryptionKeys = section{title: "Encryption", bound: oneOf("key", "key_file"
 }}
 
 var telemetryKeys = section{title: "Telemetry", keys: []key{
-	{"otlp", plain("an http or https address"), "`$OTEL_EXPORTER_OTLP_ENDPOINT`", "The base address of an OpenTelemetry collector that accepts OTLP over HTTP. `--otlp` comes before it."},
+	{"otlp", webAddress(), "`$OTEL_EXPORTER_OTLP_ENDPOINT`", "The base address of an OpenTelemetry collector that accepts OTLP over HTTP. `--otlp` comes before it."},
 	{"headers", textsByName("names and values", wordNames), "`$OTEL_EXPORTER_OTLP_HEADERS`", "Headers of each request to the collector."},
 	{"content", aFlag(), "`false`", "Whether spans contain questions, answers, arguments and results. Those of encrypted agents never do."},
 }}

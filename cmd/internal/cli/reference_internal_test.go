@@ -62,13 +62,8 @@ Words in capital letters stand for what you write. What is in brackets may be le
 
 ## Exit codes
 
-| code | meaning |
-|---|---|
-| 0 | done |
-| 1 | refused or failed. [Errors](errors.md) lists the codes of refusals |
-| 2 | wrong usage: unknown command, flag or value |
-| 3 | ` + "`ask`" + `: the turn waits for a person |
-| 130 | the command was stopped by Ctrl-C. A turn that it waited for continues |
+0: done. 1: refused or failed. 2: wrong usage. 3 and 130: ` + "`ask`" + ` ended before its turn. See
+[Exit codes](errors.md#exit-codes).
 
 ## Environment variables
 
@@ -164,7 +159,7 @@ func flags(b *strings.Builder, c *cobra.Command, set *pflag.FlagSet) {
 			name = "`-" + f.Shorthand + "`, " + name
 		}
 		if value != "" {
-			name += " " + strings.ToUpper(value)
+			name += " " + strings.TrimSuffix(strings.ToUpper(value), "ARRAY")
 		}
 		without, variable := f.DefValue, variableOf(f.Name)
 		if slices.Contains([]string{"", "0", "0s", "false", "[]"}, without) || strings.Contains(text, "(default") {
@@ -188,13 +183,25 @@ func flags(b *strings.Builder, c *cobra.Command, set *pflag.FlagSet) {
 // paragraphs writes a text of a command as Markdown: lines that are indented stay as they are.
 func paragraphs(b *strings.Builder, text string) {
 	var fenced bool
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		indented := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t") || fenced && line == ""
+	text = regexp.MustCompile(`\n{3,}`).ReplaceAllString(text, "\n\n")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		next := "" // the line below, if it is indented as well
+		if i+1 < len(lines) && (strings.HasPrefix(lines[i+1], "  ") || strings.HasPrefix(lines[i+1], "\t")) {
+			next = lines[i+1]
+		}
+		if line == "" && !fenced && next != "" {
+			continue // the fence has an empty line before it
+		}
+		indented := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t") || fenced && line == "" && next != ""
 		switch {
 		case indented && !fenced:
 			b.WriteString("\n```text\n")
 		case !indented && fenced:
-			b.WriteString("```\n\n")
+			b.WriteString("```\n")
+			if line != "" {
+				b.WriteString("\n")
+			}
 		}
 		if fenced = indented; fenced {
 			b.WriteString(line + "\n")

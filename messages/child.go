@@ -209,8 +209,8 @@ type ChildFailed struct {
 	Child string `json:"child"`
 	// N is the event of the child as of which this is so. 0: the child has not accepted the task.
 	N EventNumber `json:"n,omitempty"`
-	// Reason is a word to branch on: the kind of its turn.failed, or the reason where that has
-	// none, aborted, cancelled, dropped, refused, or too_large for an answer that does not fit.
+	// Reason is a word to branch on: the kind of its turn.failed, or its reason if it has no
+	// kind; `aborted`, `cancelled`, `dropped` or `refused`; or too_large for an answer that does not fit.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Used    `json:",inline"`

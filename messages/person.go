@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Person is who asked for what a frame records.
+// Person is the person whose command a frame records.
 type Person struct {
 	// Name is the name of the person.
 	Name string `json:"name"`
@@ -13,7 +13,7 @@ type Person struct {
 	Claimed bool `json:"claimed,omitempty"`
 	// Account is the sender's NATS account, as its server reports it. Empty: unknown.
 	Account string `json:"account,omitempty"`
-	// Endpoint is where the command was received: peer for a decision that a parent has
+	// Endpoint is where the command was received: `peer` for a decision that a parent has
 	// forwarded.
 	Endpoint Endpoint `json:"endpoint,omitempty"`
 }

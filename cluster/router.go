@@ -62,7 +62,7 @@ type local interface {
 }
 
 const (
-	// routeFor is how long a command without a deadline is tried.
+	// routeFor is how long a command is tried at most.
 	routeFor = 30 * time.Second
 	// acknowledgedIn is how long an owner may take to acknowledge a command: far more than a
 	// healthy one needs.

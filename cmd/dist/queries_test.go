@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,6 +50,30 @@ func queries(t *testing.T) []string {
 		}
 	}
 	return list
+}
+
+// docs/operate/monitoring.md lists the alerts with the same queries.
+func TestAlertsAreOnThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operate/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alerts struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "alerts.yaml")), &alerts); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range alerts.Groups {
+		for _, r := range g.Rules {
+			if query := strings.Join(strings.Fields(r.Expr), " "); !strings.Contains(string(page), "`"+query+"`") {
+				t.Errorf("the page lacks %s: %s", r.Alert, query)
+			}
+		}
+	}
 }
 
 // page returns the metrics of a node that serves one agent, once its index is open.

@@ -3,9 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
-	"debug/elf"
-	"debug/macho"
-	"debug/pe"
+	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -107,8 +105,12 @@ func TestPlatforms(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes", name, len(data))
 		program, err := r.compile(p)
-		if err != nil || format(program) != p.os {
-			t.Errorf("%s: the program is for %s, %v", p, format(program), err)
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+			continue
+		}
+		if is, err := platform(program); err != nil || is != p {
+			t.Errorf("%s: the program is for %s, %v", p, is, err)
 		}
 		if p.os == "windows" {
 			if archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data))); err != nil || len(archive.File) < len(shared) {
@@ -118,18 +120,21 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// format is the system that a program is for, by its first bytes.
-func format(program []byte) string {
-	if _, err := elf.NewFile(bytes.NewReader(program)); err == nil {
-		return "linux"
+// platform returns what a program was built for.
+func platform(program []byte) (t target, err error) {
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	if err != nil {
+		return target{}, err
 	}
-	if _, err := macho.NewFile(bytes.NewReader(program)); err == nil {
-		return "darwin"
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "GOOS":
+			t.os = s.Value
+		case "GOARCH":
+			t.arch = s.Value
+		}
 	}
-	if _, err := pe.NewFile(bytes.NewReader(program)); err == nil {
-		return "windows"
-	}
-	return "no system"
+	return t, nil
 }
 
 const (

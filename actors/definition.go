@@ -71,9 +71,9 @@ type Definition struct {
 	// Compact is when and how what a model sees of the past is made shorter.
 	Compact Compaction `json:"compact,omitzero"`
 	// Retain is how long an agent may have nothing to do and nothing to wait
-	// for before it is archived and deleted. Zero: for ever. An owner that takes
-	// an agent over counts as a sign of life. One whose turn waits for a person does
-	// not count: ApprovalTimeout bounds that.
+	// for before it is archived and deleted, from its newest event on. Zero: for ever.
+	// A new owner of an idle agent writes none. An agent whose turn waits for a person
+	// has something to do: ApprovalTimeout bounds that. Forks, and agents with forks, stay.
 	Retain time.Duration `json:"-"`
 	// Hooks are asked at points of every turn.
 	Hooks []Hook `json:"-"`

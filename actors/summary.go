@@ -145,7 +145,7 @@ func summarized(call messages.CallID, resp *providers.Response) any {
 	text := strings.TrimSpace(strings.Join(texts, "\n"))
 	switch {
 	case messages.CutOff(resp.Finish) || resp.Finish == messages.FinishRefusal:
-		failed.Kind, failed.Message, failed.Temporary = messages.ModelFailure(resp.Finish), "the answer did not end by itself", false
+		failed.Kind, failed.Message, failed.Temporary = messages.ModelFailure(resp.Finish), "the answer is incomplete", false
 	case text != "":
 		return turn.Summarized{Call: call, Text: printable(text, maxSummary), Usage: resp.Usage.Clamped()}
 	}

@@ -568,7 +568,7 @@ func (n *Node) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.DrainLimit)
 		defer cancel()
 		if err := n.Drain(ctx, true); err != nil && n.ownership.Others() { // who stop together need not wait for each other
-			n.cfg.Logger.Warn("the node ends before all its partitions are handed over; what is under way there goes on at their next owners", "error", err)
+			n.cfg.Logger.Warn("the node ends before all its partitions are handed over; their next owners continue what is under way", "error", err)
 		}
 	})
 	n.undo()

@@ -72,7 +72,7 @@ func (n *Node) ordered(ctx context.Context, o client.NodeOrder) (answer client.N
 		}
 		n.cfg.Logger.Info("an operator has this node drain, or take part again", "drain", *o.Drain)
 		if err := n.ownership.Drain(ctx, *o.Drain); err != nil {
-			return answer, messages.Refuse(messages.Unavailable, "the other nodes could not be told yet: %v", err)
+			return answer, messages.Refuse(messages.Unavailable, "the other nodes could not be notified yet: %v", err)
 		}
 	}
 	left, draining := n.ownership.Kept(), n.ownership.Draining()

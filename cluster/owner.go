@@ -320,7 +320,7 @@ func (o *owner) wake(ctx context.Context, w *actors.Activate) waking {
 		if !o.partitions[a.Partition()].owes(a) {
 			return never
 		}
-		o.logger.Warn("an agent owes work and cannot run here; it ends what it was told to end", a.LogAttr(o.epoch(a.Partition())), "error", err)
+		o.logger.Warn("an agent has open work and its kind is not configured here; only commands that end or delete something are carried out", a.LogAttr(o.epoch(a.Partition())), "error", err)
 	}
 	answer, err := o.host.ask(ctx, a, w)
 	if err == nil && answer.Err != nil {

@@ -8,5 +8,5 @@ import "github.com/reprise-dev/reprise/messages"
 
 // unknown refuses a command until the kind is defined.
 func (d *decision) unknown() error {
-	return messages.Refuse(messages.Unavailable, "the definition of agent %s is not known here, for its kind or the model of a fork is not configured: this waits for a node that knows it", d.env.Agent)
+	return messages.Refuse(messages.Unavailable, "this node does not define agent %s: its kind, or the model of a fork, is not configured; the command waits for a node that does", d.env.Agent)
 }

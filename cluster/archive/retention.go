@@ -150,7 +150,7 @@ func (r *Retention) Find(context.Context) (found []doctor.Finding) {
 		if late > 0 {
 			found = append(found, doctor.Finding{Check: "retention", Status: doctor.Warn,
 				Detail: fmt.Sprintf("%d agents of kind %s have waited for a person for longer than such agents are kept (%s): they do not rest, and stay", late, kind, r.Kinds[kind]),
-				Remedy: "list them with reprise ls --phase paused; decide, abort or delete them; approval_timeout ends a wait by itself"})
+				Remedy: "list them with reprise ls --phase paused; decide, abort or delete them; approval_timeout ends a wait automatically"})
 		}
 	}
 	return found

@@ -145,7 +145,7 @@ func (in *inbox) next(ctx context.Context, most time.Duration) (*nats.Msg, error
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-in.timer.C:
-			return nil, lostError{messages.Refuse(messages.Unavailable, "nothing was heard for %v", most), true}
+			return nil, lostError{messages.Refuse(messages.Unavailable, "nothing was received for %v", most), true}
 		}
 	}
 }

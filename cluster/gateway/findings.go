@@ -132,6 +132,6 @@ func (g *Gateway) unisolated(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{{
 		Check: "store", Status: doctor.Warn,
 		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, which is that of all who have no other: all who log in there can read and write the agents of all tenants", first, second, who.Account),
-		Remedy: "if they must not trust one another, give the nodes and each tenant an account: `reprise permissions --tenant " + second + "` prints what the NATS server must be told",
+		Remedy: "if they must not trust one another, give the nodes and each tenant an account: `reprise permissions --tenant " + second + "` prints the configuration that the NATS server needs",
 	}}
 }

@@ -487,7 +487,7 @@ func TestQuietAcrossAccounts(t *testing.T) {
 		}
 		who := &caller{h: h, sub: sub}
 		if !c.more {
-			who.hears("error 500 nothing has happened for 5m0s, and whether anybody is still there cannot be seen from another account; the turn goes on: ask again with id \"u1\"", "end")
+			who.hears("error 500 nothing has happened for 5m0s, and this node cannot see callers in another account; the turn continues: ask again with id \"u1\"", "end")
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (h *Broker) endStream(s *streamed) {
 		h.logger.Warn("the stream of a lost endpoint could not be ended", "subject", s.Reply, "error", err)
 		return
 	}
-	why := messages.Refuse(messages.Unavailable, "the node that streamed this answer is gone; the turn goes on: ask again with id %q, or read the agent's history", s.input)
+	why := messages.Refuse(messages.Unavailable, "the node that streamed this answer is gone; the turn continues: ask again with id %q, or read the agent's history", s.input)
 	_, err := backoff.Retry(context.Background(), func() (struct{}, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), goneWithin)
 		defer cancel()

@@ -82,7 +82,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, error) {
 	a, err := messages.ParsePrompt(msg.Subject)
 	if root := msg.Header.Get(messages.HeaderRoot); err == nil && !g.Subjects.Names(root) {
-		err = messages.Refuse(messages.Unavailable, "this door belongs to another installation in the same NATS account, and the prompt is for root %q: ask again; better, give each installation an account of its own", root)
+		err = messages.Refuse(messages.Unavailable, "this endpoint belongs to another installation in the same NATS account, and the prompt is for root %q: ask again; better, give each installation an account of its own", root)
 	}
 	if err == nil {
 		err = g.Serves(a.Kind)
@@ -150,7 +150,7 @@ func (s *stream) run(answer *messages.Answer, feed *feed) {
 	switch {
 	case err == nil:
 	case s.g.ctx.Err() != nil:
-		s.reply.fail(messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", s.input))
+		s.reply.fail(messages.Refuse(messages.Unavailable, "this node is shutting down; the turn continues: ask again with id %q", s.input))
 	default:
 		s.reply.fail(s.g.why(err))
 	}
@@ -193,7 +193,7 @@ func (s *stream) idle() (more bool) {
 		if s.reply.silence() <= unseenFor {
 			return true
 		}
-		s.reply.fail(messages.Refuse(messages.Unavailable, "nothing has happened for %v, and whether anybody is still there cannot be seen from another account; the turn goes on: ask again with id %q", unseenFor, s.input))
+		s.reply.fail(messages.Refuse(messages.Unavailable, "nothing has happened for %v, and this node cannot see callers in another account; the turn continues: ask again with id %q", unseenFor, s.input))
 		return false
 	}
 	ctx, cancel := context.WithTimeout(s.g.ctx, goneWithin)

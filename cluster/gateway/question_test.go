@@ -258,7 +258,7 @@ func TestQueriesEndWithTheirStream(t *testing.T) {
 	found, _ := h.g.questions.Load(c.queries[0].ReplySubject)
 	q, _ := found.(*question)
 	h.g.Close()
-	c.hears(`error 500 this node is shutting down; the turn goes on: ask again with id "u1"`, "end")
+	c.hears(`error 500 this node is shutting down; the turn continues: ask again with id "u1"`, "end")
 	q.of.again(q, errShut)
 	q.of.noEffect(q, "it is late")
 	h.forgotten()

@@ -35,7 +35,7 @@ func judged(all []natslog.Copies) (found []doctor.Finding) {
 		case c.Err != nil || c.Leader == "":
 			add(doctor.Fail, "see that most servers of the cluster run, with `nats server report jetstream`", "stream %s has no leader, or does not answer: nothing in it can be read or written", c.Stream)
 		case len(c.Behind) > 0:
-			add(doctor.Warn, "one more failure may stop it: see that all servers run; after a restart it catches up by itself", "copies of stream %s are not all current: %s", c.Stream, strings.Join(c.Behind, ", "))
+			add(doctor.Warn, "one more failure may stop it: check that all servers run; after a restart a server catches up automatically", "copies of stream %s are not all current: %s", c.Stream, strings.Join(c.Behind, ", "))
 		}
 		if c.Err == nil && c.Replicas < most {
 			fewer = append(fewer, fmt.Sprintf("%s has %d", c.Stream, c.Replicas))

@@ -189,7 +189,7 @@ func layout(list []Config) (begun, error) {
 			return begun{}, err
 		}
 		if list[i].Subjects != list[0].Subjects {
-			return begun{}, messages.Refuse(messages.BadInput, "tenants of two installations: lay each out by itself")
+			return begun{}, messages.Refuse(messages.BadInput, "tenants of two installations: pass those of one installation")
 		}
 	}
 	s := list[0].Subjects

@@ -152,7 +152,7 @@ func (t *trial) running() error {
 	for _, m := range t.members {
 		select {
 		case <-m.ended:
-			return fmt.Errorf("node %s has ended by itself: %w", m.id, m.failure())
+			return fmt.Errorf("node %s ended unexpectedly: %w", m.id, m.failure())
 		default:
 		}
 	}

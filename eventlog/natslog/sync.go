@@ -89,7 +89,7 @@ func AskSync(ctx context.Context, nc *nats.Conn) (string, error) {
 func unseen(err error, nc *nats.Conn, seen, size int) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders) || denied(nc) != nil || seen == 0:
-		return fmt.Errorf("no server tells this user about itself: it must be one of the system account: %w", err)
+		return fmt.Errorf("no server reports to this user: it must be a user of the system account: %w", err)
 	default:
 		return fmt.Errorf("%d of %d servers have answered: %w", seen, size, err)
 	}

@@ -165,13 +165,13 @@ func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []st
 // left is why the turn was left, with what continues all the same; ctx ends if the command is
 // stopped.
 func (t *turn) left(ctx context.Context, err error) error {
-	rest, lost := fmt.Sprintf("; turn %s of %s goes on", t.seen, t.agent), t.app.gone.Load() || errors.Is(err, client.ErrLost)
+	rest, lost := fmt.Sprintf("; turn %s of %s continues", t.seen, t.agent), t.app.gone.Load() || errors.Is(err, client.ErrLost)
 	switch {
 	case t.seen != "":
 	case t.queued:
 		rest = fmt.Sprintf("; %s has accepted the input, which waits for its turn", t.agent)
 	default:
-		rest = fmt.Sprintf(" before %s was heard of; if it took the input, its turn goes on", t.agent)
+		rest = fmt.Sprintf(" before %s answered; if it accepted the input, its turn continues", t.agent)
 	}
 	switch {
 	case err == nil:
@@ -183,7 +183,7 @@ func (t *turn) left(ctx context.Context, err error) error {
 	case t.seen == "":
 		return fail(t.followIt(), "the input did not get its turn of %s within %v; it is accepted and waits", t.agent, t.app.remote.timeout)
 	default:
-		return fail(t.followIt(), "turn %s of %s did not end within %v; it goes on", t.seen, t.agent, t.app.remote.timeout)
+		return fail(t.followIt(), "turn %s of %s did not end within %v; it continues", t.seen, t.agent, t.app.remote.timeout)
 	}
 	return err
 }

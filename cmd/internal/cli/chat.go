@@ -188,9 +188,9 @@ func (c *chat) turn(ctx context.Context, line string) error {
 	err = t.follow(ctx, in)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fail(t.followIt(), "the turn did not end within %v; it goes on", c.app.remote.timeout)
+		return fail(t.followIt(), "the turn did not end within %v; it continues", c.app.remote.timeout)
 	case ctx.Err() != nil:
-		return fail(t.followIt(), "stopped listening; the turn goes on")
+		return fail(t.followIt(), "stopped listening; the turn continues")
 	case interrupted.Load() && t.aborted:
 		c.app.note("interrupted")
 		return nil

@@ -149,7 +149,7 @@ func (f *felling) fell(ctx context.Context, agent string, depth int) error {
 			return err
 		}
 	}
-	return fail("send it nothing more, then delete it again: that goes on where this has ended", "%s goes on and on, and stays; those below it that were deleted are gone", agent)
+	return fail("send it nothing more, then delete it again: that continues where this ended", "%s has new work each time it is deleted, and was not deleted; those below it were", agent)
 }
 
 // still ends what an agent does, and reports whether it does nothing and waits for no

@@ -93,7 +93,7 @@ func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ c
 		return n.Partitions == 0, nil
 	})
 	if ctx.Err() != nil && n.Partitions > 0 {
-		err = fail("it goes on; run the command again to wait for longer, or with --off to have it stop",
+		err = fail("the drain continues; run the command again to wait for longer, or with --off to stop it",
 			"node %s still has %d partitions", n.ID, n.Partitions)
 	}
 	return n, gone, err

@@ -108,7 +108,7 @@ func (x *examination) encryption() []finding {
 	case x.encrypted == nil:
 		return nil
 	case *x.encrypted:
-		return []finding{{"encryption", "ok", "what agents are told and do is encrypted where it is stored; what was stored before that was switched on is not"}}
+		return []finding{{"encryption", "ok", "inputs, answers and tool calls are stored encrypted, except those stored before encryption was switched on"}}
 	}
 	return []finding{{"encryption", "note", "off: what is stored can be read by who has the files or a backup; serve --key-file switches it on"}}
 }

@@ -122,7 +122,7 @@ func TestPersonDecides(t *testing.T) {
 	w.run("decide", "careful/c", call, "completed", "--result", "it was paid", "--reason", "asked the bank").exits(0, "settled a call of turn")
 	w.run("ask", "--id", "one", "careful/c", "use risky").exits(0, "it was paid")
 	w.run("events", "careful/c", "-o", "json").exits(0, "tool.unknown", "it was paid")
-	asking().exits(1, "the connection to the NATS server was lost", "goes on")
+	asking().exits(1, "the connection to the NATS server was lost", "continues")
 }
 
 func waiting(t *testing.T, w *world, agent string) string {
@@ -163,7 +163,7 @@ func TestTimeout(t *testing.T) {
 	for strings.Contains(late.err, "no answer within --timeout") || strings.Contains(late.err, "no NATS server answers") { // it heard of no turn in time
 		late = w.run(bounded...)
 	}
-	late.exits(1, "did not end within 2s; it goes on", "events worker/slow --follow")
+	late.exits(1, "did not end within 2s; it continues", "events worker/slow --follow")
 	behind := []string{"ask", "--id", "behind", "--timeout", "2s", "worker/slow", "hello"}
 	late = w.run(behind...)
 	for strings.Contains(late.err, "no answer within --timeout") || strings.Contains(late.err, "no NATS server answers") {
@@ -180,7 +180,7 @@ func TestTimeout(t *testing.T) {
 	for strings.Contains(talking.err, "no NATS server answers") {
 		talking = w.feed(lines, "chat", "--timeout", "2s", "worker/talk")
 	}
-	if r := talking.exits(1, "did not end within 2s; it goes on"); strings.Count(r.err, "did not end within") != 2 {
+	if r := talking.exits(1, "did not end within 2s; it continues"); strings.Count(r.err, "did not end within") != 2 {
 		t.Errorf("not each line was waited for: %s", r.err)
 	}
 	w.release()

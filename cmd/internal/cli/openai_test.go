@@ -146,7 +146,7 @@ func TestAskShowsHowAnswersEnd(t *testing.T) {
 	w.dev()
 	w.run("ask", "assistant/main", "a long story").exits(0, "Once upon", "cut off", "(length)")
 	w.run("turns", "assistant/main").exits(0, "completed", "length")
-	w.run("ask", "assistant/main", "the longest story").exits(1, "failed (context_length)", "too many words", "compact the agent", "goes on without what was refused")
+	w.run("ask", "assistant/main", "the longest story").exits(1, "failed (context_length)", "too many words", "compact the agent", "continues without what was refused")
 	w.run("turns", "assistant/main", "-o", "json").exits(0, `"kind":"context_length"`, `"status":400`)
 	w.run("ask", "assistant/main", "a strange story").exits(0, "Once upon", "the answer ended with blocklist")
 }

@@ -272,7 +272,7 @@ func TestAskStopped(t *testing.T) { // A41
 	w.started()
 	ask.sees("hold … ")
 	ask.types("\x03")
-	ask.sees("turn t4 of worker/a goes on")
+	ask.sees("turn t4 of worker/a continues")
 	ask.exits(130)
 	w.release()
 	w.await("worker/a", "turn.completed")

@@ -296,9 +296,9 @@ func (t *turn) stuck(ctx context.Context, e messages.TurnPaused, who string) err
 
 // failed returns why the turn failed and how to continue.
 func (t *turn) failed(e messages.TurnFailed) error {
-	more := fmt.Sprintf("`%s resume %s%s` goes on at the failed step", t.app.started, t.agent, t.limit.raise(e.Reason))
+	more := fmt.Sprintf("`%s resume %s%s` continues at the failed step", t.app.started, t.agent, t.limit.raise(e.Reason))
 	if e.Withheld != 0 {
-		more += ", with all of it; the next input goes on without what was refused"
+		more += ", with all of it; the next input continues without what was refused"
 	}
 	return fail(more, "turn %s failed (%s): %s", e.Turn, e.Why(), e.Message)
 }
@@ -309,5 +309,5 @@ func (t *turn) gone(how, reason string) error {
 }
 
 func (t *turn) followIt() string {
-	return fmt.Sprintf("`%s events %s --follow` goes on listening", t.app.started, t.agent)
+	return fmt.Sprintf("`%s events %s --follow` shows what follows", t.app.started, t.agent)
 }

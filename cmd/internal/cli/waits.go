@@ -136,7 +136,7 @@ func twice[N comparable](known N, doubled string) string {
 
 // goOn is how to continue with a turn that is paused for a reason that is no call.
 func (a *app) goOn(agent, reason string, l limit) string {
-	return fmt.Sprintf("`%s resume %s%s` goes on, `%s abort %s` ends it", a.started, agent, l.raise(reason), a.started, agent)
+	return fmt.Sprintf("`%s resume %s%s` continues it, `%s abort %s` ends it", a.started, agent, l.raise(reason), a.started, agent)
 }
 
 // limitOf is the limit that an agent's turn has reached.

@@ -135,7 +135,7 @@ func (t *typing) member(n *ast.MemberNode) shape {
 	case !plain && k == aList:
 		return t.schemas.entry(whole)
 	case plain && k&aMapping == 0:
-		t.add(n, "use it by itself, or change the parameters", "%s is %s and has no field %s", nameOf(n.Node), whole, shown(name.Value))
+		t.add(n, "use it alone, or change the parameters", "%s is %s and has no field %s", nameOf(n.Node), whole, shown(name.Value))
 	case plain && k == aMapping:
 		t.declared(n, name.Value, whole)
 		s := t.schemas.field(whole, name.Value)

@@ -93,7 +93,7 @@ func TestTypingRefuses(t *testing.T) { // A40
 		`any(args.name, # == "a")`:            `args.name: only lists can be looked through; give it a list, such as any(args.items, .cents > 5000)`,
 		`len(args.n) > 1`:                     `len(args.n): len does not take a number; give it another argument`,
 		`"a" in args.name`:                    `"a" in args.name: in does not take a text and a text; put a list or a mapping after it`,
-		`args.name.first == "a"`:              `args.name is a text and has no field "first"; use it by itself, or change the parameters`,
+		`args.name.first == "a"`:              `args.name is a text and has no field "first"; use it alone, or change the parameters`,
 		`args.n in args.order`:                `args.n in args.order: the fields of a mapping have texts for names; ask for the name of a field`,
 		`args.order.cent > 5`:                 `args.order has no field "cent"; did you mean "cents"?`,
 		`any(args.lines, .amount > 5)`:        `# has no field "amount"; the fields of # are cents, kind`,

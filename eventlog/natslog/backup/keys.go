@@ -109,7 +109,7 @@ func writeKeys(ctx context.Context, w io.Writer, cfg Config) (*Keys, error) {
 	}
 	m := &Keys{File: keysFile, Format: format, Version: cfg.Version, Root: rootOf(cfg.Root), Store: v.name, Begun: time.Now().UTC()}
 	if m.Marks, err = encrypted.Marks(ctx, v.bucket); err == nil && len(m.Marks) == 0 {
-		err = errors.New("the bucket of the keys knows no wrapping key: start a node with the store's, then copy")
+		err = errors.New("the bucket of the keys records no wrapping key: start a node with that of the store, then copy")
 	}
 	if err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (m *Keys) end(lines *bufio.Scanner, sum hash.Hash) error {
 	case end.Keys != m.Keys || lines.Text() != sumLine(sum):
 		return damagedKeys("its lines are not those that were written")
 	case lines.Scan():
-		return damagedKeys("it goes on behind its end")
+		return damagedKeys("it has data behind its end")
 	}
 	m.LeftOut = end.LeftOut
 	return nil

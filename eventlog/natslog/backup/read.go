@@ -161,15 +161,15 @@ func (v *verifier) manifest() (*Manifest, error) {
 func (v *verifier) over(r io.Reader) error {
 	switch h, err := v.tar.Next(); {
 	case err == nil:
-		return damaged("it goes on behind its end, with %q", h.Name)
+		return damaged("it has data behind its end, with %q", h.Name)
 	case !errors.Is(err, io.EOF):
-		return damaged("it goes on behind its end: %v", err)
+		return damaged("it has data behind its end: %v", err)
 	}
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
 		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return damaged("it goes on behind its end")
+			return damaged("it has data behind its end")
 		}
 		switch {
 		case errors.Is(err, io.EOF):

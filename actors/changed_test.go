@@ -126,7 +126,7 @@ func TestForkWhoseModelIsGone(t *testing.T) { // A81
 		in := say("u-"+string(policy), "two")
 		in.Policy = policy
 		answer := node.Do(zoe, in)
-		if wantCode(t, answer, messages.Unavailable); answer.Err != nil && !strings.Contains(answer.Err.Message, "waits for a node that knows it") {
+		if wantCode(t, answer, messages.Unavailable); answer.Err != nil && !strings.Contains(answer.Err.Message, "waits for a node that does") {
 			t.Errorf("%s: got %v", policy, answer.Err)
 		}
 	}

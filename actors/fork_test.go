@@ -411,9 +411,15 @@ func TestForkRefused(t *testing.T) { // A81
 	}
 	c.At = 99
 	wantCode(t, node.Do(zoe, c), messages.NotFound)
-	c.At = 4 // behind turn.started, of the same frame as model.requested
-	if answer := node.Do(zoe, c); answer.Err == nil || answer.Err.Code != messages.Conflict || !strings.Contains(answer.Err.Message, "events 1 to 5") || !strings.Contains(answer.Err.Message, "fork it at 5, or before event 1") {
-		t.Errorf("inside of a step: got %+v", answer)
+	// Event 4 is turn.started, of the same frame as model.requested.
+	for at, want := range map[messages.EventNumber]string{
+		4: "events 4 to 5 of turn t4 of agent " + c.Parent + " were recorded in one step: fork it at 3, before them, or at 5, behind them",
+		6: "events 6 to 7 of turn t4 of agent " + c.Parent + " were recorded in one step: fork it at 5, before them, or at 7, behind them",
+	} {
+		c.At = at
+		if answer := node.Do(zoe, c); answer.Err == nil || answer.Err.Code != messages.Conflict || answer.Err.Message != want {
+			t.Errorf("at %d, inside of a step: got %+v, want %s", at, answer, want)
+		}
 	}
 	c.Parent = gone.Full()
 	c.At = 2

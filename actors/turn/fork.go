@@ -112,7 +112,8 @@ func (d *decision) beginFork(c messages.BeginFork) error {
 	case d.s.Last != c.At:
 		return messages.Refuse(messages.Internal, "the state is as of event %d, the fork begins behind event %d", d.s.Last, c.At)
 	case t != nil && c.At < in.Last: // half of a step of the turn has no meaning
-		return messages.Refuse(messages.Conflict, "event %d of agent %s was recorded in one step with events %d to %d of turn %s: fork it at %d, or before event %d", c.At, c.Parent, in.First, in.Last, t.ID, in.Last, in.First)
+		before := max(in.First, t.Started) - 1
+		return messages.Refuse(messages.Conflict, "events %d to %d of turn %s of agent %s were recorded in one step: fork it at %d, before them, or at %d, behind them", before+1, in.Last, t.ID, c.Parent, before, in.Last)
 	}
 	ev := messages.AgentForked{Agent: d.env.Agent.Full(), Parent: c.Parent, At: c.At, Digest: in.Digest, Set: c.Set, Reason: c.Reason}
 	if t != nil {

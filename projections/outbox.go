@@ -227,7 +227,7 @@ func endOf(e *event, t *TurnState) (r messages.Report) {
 // endText returns an answer as a parent reads it: with a remark where it is not whole.
 func endText(ev messages.TurnCompleted) string {
 	if ev.Blob == nil && slices.Contains(remarked, ev.Finish) {
-		return strings.TrimPrefix(ev.Output+"\n[The answer is incomplete: "+ev.Finish+"]", "\n")
+		return strings.TrimPrefix(ev.Output+"\n[The answer did not end by itself: "+ev.Finish+"]", "\n")
 	}
 	return ev.Output
 }

@@ -65,11 +65,11 @@ func TestLeft(t *testing.T) {
 		err  error
 	}{
 		"stopped listening before a/b answered; if it accepted the input, its turn continues": {turn{}, stop, context.Canceled},
-		"stopped listening; a/b has accepted the input, which waits for its turn":           {turn{queued: true}, stop, context.Canceled},
+		"stopped listening; a/b has accepted the input, which waits for its turn":             {turn{queued: true}, stop, context.Canceled},
 		"stopped listening; turn t4 of a/b continues":                                         {turn{queued: true, seen: "t4"}, stop, context.Canceled},
-		"the input did not get its turn of a/b within 2s; it is accepted and waits":         {turn{queued: true}, t.Context(), context.DeadlineExceeded},
+		"the input did not get its turn of a/b within 2s; it is accepted and waits":           {turn{queued: true}, t.Context(), context.DeadlineExceeded},
 		"turn t4 of a/b did not end within 2s; it continues":                                  {turn{seen: "t4"}, t.Context(), context.DeadlineExceeded},
-		client.ErrLost.Error() + "; a/b has accepted the input, which waits for its turn":   {turn{queued: true}, t.Context(), client.ErrLost},
+		client.ErrLost.Error() + "; a/b has accepted the input, which waits for its turn":     {turn{queued: true}, t.Context(), client.ErrLost},
 	} {
 		test.turn.app, test.turn.agent = &app{remote: remoteFlags{timeout: 2 * time.Second}}, "a/b"
 		if got := test.turn.left(test.ctx, test.err); got.Error() != want {

@@ -46,7 +46,7 @@ type keysSummary struct {
 
 // keysText returns what is in a copy of keys in one line.
 func keysText(m *backup.Keys) string {
-	text := fmt.Sprintf("%d keys of root %s, wrapped by", m.Keys, m.Root)
+	text := fmt.Sprintf("%s of root %s, wrapped by", several(m.Keys, "key"), m.Root)
 	for _, mark := range m.Marks {
 		text += " " + mark.ID
 	}
@@ -119,7 +119,7 @@ func (a *app) printRestored(r backup.KeysRestored, tried bool) error {
 			return err
 		}
 	} else {
-		a.printf("%d keys were put back, %d were there already\n", r.Back, r.There)
+		a.printf("%s put back, %d there already\n", several(r.Back, "key"), r.There)
 	}
 	if r.Back > 0 {
 		a.note("what a node that ran meanwhile could not read is missing in its index (usage, effects, approvals) until it is started again")
@@ -128,7 +128,7 @@ func (a *app) printRestored(r backup.KeysRestored, tried bool) error {
 		a.note("%d were left out: their agents are deleted, made again, or not in this store", n)
 	}
 	if r.Failed > 0 {
-		return fail("see why above; what was put back stays, and it can be done again", "%d keys could not be put back", r.Failed)
+		return fail("see why above; what was put back stays, and it can be done again", "%s could not be put back", several(r.Failed, "key"))
 	}
 	return nil
 }

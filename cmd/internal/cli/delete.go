@@ -140,10 +140,10 @@ func (a *app) printInventory(held messages.Inventory) {
 	}
 	a.printf("%s would lose permanently\n", held.Agent)
 	line := func(format string, args ...any) { a.printf("  "+format+"\n", args...) }
-	line("%d events in %d frames, %s", held.Events, held.Frames, size(held.Bytes))
-	line("%d blobs, %s", held.Blobs, size(held.BlobBytes))
-	line("%d snapshots", held.Snapshots)
-	line("%d dead letters", held.DeadLetters)
+	line("%s in %s, %s", several(held.Events, "event"), several(held.Frames, "frame"), size(held.Bytes))
+	line("%s, %s", several(held.Blobs, "blob"), size(held.BlobBytes))
+	line("%s", several(held.Snapshots, "snapshot"))
+	line("%s", several(held.DeadLetters, "dead letter"))
 	if held.Encrypted {
 		line("the key that its events are encrypted with: copies and backups of them become unreadable")
 	}

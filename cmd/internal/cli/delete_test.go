@@ -151,7 +151,7 @@ func TestKeysCopied(t *testing.T) { // A108, A29
 	w.run("ask", "assistant/gone", "xyzzy-4711").exits(0)
 	w.run("backup", "store.tar").exits(0, "backup --keys")
 	w.run("delete", "assistant/gone", "--yes").exits(0)
-	w.run("backup", "--keys", "store.keys").exits(0, "1 keys of root reprise", "without the wrapping key")
+	w.run("backup", "--keys", "store.keys").exits(0, "1 key of root reprise", "without the wrapping key")
 	w.run("backup", "--keys", "store.keys").exits(1, "--force")
 	info, err := os.Stat(filepath.Join(w.dir, "store.keys"))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -168,18 +168,18 @@ func TestKeysCopied(t *testing.T) { // A108, A29
 	w.run("restore", "store.tar", "--key-file", "key", "--data", "third").exits(2, "--keys")
 	w.run("restore", "--keys", "store.keys", "--data", "second", "--key-file", "wrong").exits(1, "not the store's")
 	w.run("restore", "--keys", "--dry-run", "store.keys", "--key-file", "wrong").exits(1, "not the store's")
-	w.run("restore", "--keys", "--dry-run", "store.keys").exits(0, "is whole: 1 keys")
+	w.run("restore", "--keys", "--dry-run", "store.keys").exits(0, "is whole: 1 key")
 	if entries, err := os.ReadDir(w.dir); err != nil || len(entries) > 8 {
 		t.Errorf("something was left: %v, %v", entries, err)
 	}
-	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 keys were put back", "not tried")
+	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 key put back", "not tried")
 	w.run("restore", "--keys", "store.keys", "--data", "second", "--key-file", "key", "-o", "json").exits(0, `"there":1`)
 	n = serve("second")
 	w.run("history", "assistant/kept", "--data", "second").exits(0, "xyzzy-4711")
 	w.run("history", "assistant/gone", "--data", "second").exits(1, "key that it is encrypted with is missing")
-	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 were there already") // beside a node
+	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 there already") // beside a node
 	w.run("usage", "--data", "second").exits(0, "could not be read")
 	w.run("ls", "--data", "second").exits(0, "could not be read")
 	n.kill()
-	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 were there already") // a node has left its address
+	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 there already") // a node has left its address
 }

@@ -113,7 +113,7 @@ func (f *felling) show(ctx context.Context, agent string) error {
 		return nil
 	})
 	if err == nil && !f.app.json() {
-		f.app.printf("%d agents with %d events and %d blobs, %s\n", agents, sum.Events, sum.Blobs, size(sum.Bytes+sum.BlobBytes))
+		f.app.printf("%s with %s and %s, %s\n", several(agents, "agent"), several(sum.Events, "event"), several(sum.Blobs, "blob"), size(sum.Bytes+sum.BlobBytes))
 	}
 	return err
 }

@@ -89,12 +89,12 @@ func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ c
 		case err == nil:
 			n = next
 		}
-		p.show("%d partitions to go …", n.Partitions)
+		p.show("%s to go …", several(n.Partitions, "partition"))
 		return n.Partitions == 0, nil
 	})
 	if ctx.Err() != nil && n.Partitions > 0 {
 		err = fail("the drain continues; run the command again to wait for longer, or with --off to stop it",
-			"node %s still has %d partitions", n.ID, n.Partitions)
+			"node %s still has %s", n.ID, several(n.Partitions, "partition"))
 	}
 	return n, gone, err
 }

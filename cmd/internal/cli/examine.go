@@ -80,7 +80,7 @@ func place(f doctor.Finding) string {
 func (x *examination) result() finding {
 	x.line.end()
 	c := x.sum
-	text := fmt.Sprintf("%d agents with %d frames, %d events and %d payloads were read", c.Agents, c.Frames, c.Events, c.Blobs)
+	text := fmt.Sprintf("%s with %s, %s and %s were read", several(c.Agents, "agent"), several(c.Frames, "frame"), several(c.Events, "event"), several(c.Blobs, "payload"))
 	for _, more := range []struct {
 		n    int
 		what string

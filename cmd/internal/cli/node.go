@@ -235,7 +235,7 @@ func (n *node) readyLine(s nodeStatus) string {
 	if s.Encrypted {
 		encryption = "encryption on"
 	}
-	parts = append(parts, "sync "+s.Sync, encryption, fmt.Sprintf("%d agents known", known))
+	parts = append(parts, "sync "+s.Sync, encryption, several(known, "agent")+" known")
 	if c := s.Agents["running"]; c > 0 {
 		parts = append(parts, fmt.Sprintf("%d being recovered", c))
 	}

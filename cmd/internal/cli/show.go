@@ -89,7 +89,7 @@ func (r *statusRows) queue(s projections.AgentStatus) {
 	r.some("", "queued", s.Queue)
 	r.some("steered", "steered", s.Steered)
 	if s.Timers > 0 {
-		r.add("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, r.time(s.Next), r.started, r.agent)
+		r.add("later", "%s, the next at %s: see `%s timers %s`", several(s.Timers, "input"), r.time(s.Next), r.started, r.agent)
 	}
 }
 

@@ -98,7 +98,7 @@ func (a *app) runTree(ctx context.Context, agent string, at messages.EventNumber
 	case a.json():
 		err = a.object(w.sum)
 	default:
-		sum := fmt.Sprintf("%d agents\t\t\t%d\t%d\t%s\t", w.sum.Agents, w.sum.Usage.Input, w.sum.Usage.Output, w.sum.Cost)
+		sum := fmt.Sprintf("%s\t\t\t%d\t%d\t%s\t", several(w.sum.Agents, "agent"), w.sum.Usage.Input, w.sum.Usage.Output, w.sum.Cost)
 		rows = append(rows, strings.Split(sum, "\t"))
 	}
 	if len(rows) > 1 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -269,7 +270,8 @@ func (g *Gateway) askOwners(q ownersQuery) (answers []owned, uncovered []message
 const ownersAgain = 100 * time.Millisecond
 
 // askOnce asks each owner once, and returns the partitions that none answers for, and those of which
-// one does not show everything. A query that one of them refuses is refused.
+// one does not show everything. A query that one of them calls wrong is refused, and so is one that
+// some refuse and none answers.
 func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, unowned, lacks []messages.Uncovered, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ownerWithin)
 	defer cancel()
@@ -290,13 +292,15 @@ func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, 
 	}
 	asking.Wait()
 	var covered [messages.Partitions]int
-	for _, one := range owners {
-		refused := new(messages.Error)
+	for _, node := range slices.Sorted(maps.Keys(owners)) {
+		one, refused := owners[node], new(messages.Error)
 		switch {
 		case errors.As(one.err, &refused) && refused.Code == messages.BadInput:
 			return nil, nil, nil, refused
+		case errors.As(one.err, &refused):
+			err = refused
+			continue
 		case one.err != nil:
-			err = one.err
 			continue
 		}
 		for _, p := range one.Partitions {
@@ -304,7 +308,7 @@ func (g *Gateway) askOnce(ctx context.Context, q ownersQuery) (answers []owned, 
 		}
 		answers, lacks = append(answers, one.owned), append(lacks, one.Lacks...)
 	}
-	if len(answers) == 0 && errors.As(err, new(*messages.Error)) {
+	if len(answers) == 0 && err != nil {
 		return nil, nil, nil, err
 	}
 	for p, answered := range covered {

@@ -243,6 +243,23 @@ func TestOwnersRefuse(t *testing.T) {
 	}
 }
 
+// A query that one owner refuses and none answers is refused, whichever others are gone.
+func TestOwnersRefuseOrAreGone(t *testing.T) {
+	h := newHouse(t, nil)
+	g := h.owners("n1")[0]
+	names := []string{"n2", "n3", "n4"}
+	g.OwnerOf = func(p messages.Partition) string { return names[int(p)%len(names)] }
+	_, err := g.Conn.Subscribe(g.ownersSubject("n3"), func(msg *nats.Msg) {
+		g.replyTo(msg).fail(messages.Refuse(messages.Internal, "the index is closed"))
+	})
+	h.ok(err)
+	for range 20 {
+		if _, _, _, err := g.askOnce(h.ctx, ownersQuery{Tenant: "default", Query: messages.Query{View: "agents"}}); err == nil || messages.AsError(err).Code != messages.Internal {
+			t.Fatalf("it is answered: %v", err)
+		}
+	}
+}
+
 // A Go program that does not ask what a list lacks gets an error where it is not whole.
 func TestIncompleteListFails(t *testing.T) {
 	h := newHouse(t, nil)

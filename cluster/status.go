@@ -74,7 +74,7 @@ func (n *Node) unready() (why []gateway.Reason) {
 		add("damage", "%s", text)
 	}
 	if err := n.unwritable(); err != nil {
-		add("store", "the embedded NATS server does not store what it is given: %v; make room on the disk of %s", err, n.cfg.Data)
+		add("store", "the embedded NATS server does not store what it is given: %v; the node must be able to write to %s, and there must be room on its disk", err, n.cfg.Data)
 	}
 	if n.unowned() {
 		add("store", "no partition has an owner: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams again, empty")

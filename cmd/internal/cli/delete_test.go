@@ -83,7 +83,7 @@ func TestEncryption(t *testing.T) {
 	w.run("dev", "--key-file", "none").exits(1, "none")
 	w.run("dev", "--key-file", "bad").exits(1, "bad", "openssl rand -hex 32")
 	n := w.node("dev", "--listen", "127.0.0.1:0", "--key-file", "key")
-	w.run("doctor").exits(0, "ok    encryption", "encrypted where it is stored")
+	w.run("doctor").exits(0, "ok    encryption", "stored encrypted")
 	if !strings.Contains(n.ready, "encryption on") {
 		t.Errorf("it says %s", n.ready)
 	}

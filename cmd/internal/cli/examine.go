@@ -110,7 +110,7 @@ func (x *examination) encryption() []finding {
 	case *x.encrypted:
 		return []finding{{"encryption", "ok", "inputs, answers and tool calls are stored encrypted, except those stored before encryption was switched on"}}
 	}
-	return []finding{{"encryption", "note", "off: what is stored can be read by who has the files or a backup; serve --key-file switches it on"}}
+	return []finding{{"encryption", "note", "off: anyone who has the files or a backup can read them; serve --key-file switches it on"}}
 }
 
 // scrub returns how far the log was read through in the background, if a node has said.

@@ -54,7 +54,7 @@ LONG := test-cli test-docs test-cluster test-replicas test-chaos test-race test-
 test-long: $(LONG) ## run the long tests, part by part: an hour at most
 
 .PHONY: examples
-examples: ## run the programs of cmd/examples and compare what they print; a part of make test
+examples: ## run the programs of cmd/examples and compare what they print; but for three-nodes a part of make test
 	$(GO) test -count=1 -v ./cmd/examples/...
 
 test-cli: ## the built binary, command tools, large answers at once, and every benchmark for a moment
@@ -65,7 +65,7 @@ test-docs: ## run the commands of README.md and docs, and build their programs
 	$(GO) test -count=1 -v -timeout 10m ./cmd/internal/pagetest
 
 test-cluster: ## several nodes and servers, in one process and as processes that are killed
-	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded
+	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded ./cmd/examples
 	REPRISE_BURST=20000 $(GO) test -count=1 -v -timeout 10m -run "^TestBurstOfAddresses$$" ./cluster
 
 test-replicas: ## three NATS servers under load, and three minutes of chaos on them

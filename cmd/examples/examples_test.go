@@ -40,6 +40,9 @@ func TestOutputs(t *testing.T) {
 			if _, err := exec.LookPath("python3"); err != nil && name == "python-tool" {
 				t.Skip(err)
 			}
+			if name == "three-nodes" && testing.Short() {
+				t.Skip("runs several nodes: left out with -short")
+			}
 			check(t, filepath.Join(name, "testdata", "output.txt"), run(t, filepath.Join(programs, name), arguments[name]...))
 		})
 	}

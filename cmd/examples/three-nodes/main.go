@@ -29,6 +29,8 @@ func main() {
 }
 
 func run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	dir, err := os.MkdirTemp("", "reprise")
 	if err != nil {
 		return err
@@ -36,7 +38,10 @@ func run(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	begun, open := make(chan string, 3*agents), make(chan struct{})
 	report := tool.New("report", "Write a report", tool.Rerun, func(ctx context.Context, _ struct{}) (string, error) {
-		begun <- tool.Key(ctx)
+		select {
+		case begun <- tool.Key(ctx):
+		default: // it has run again before
+		}
 		select {
 		case <-open:
 		case <-ctx.Done(): // the agent moves to another node
@@ -60,7 +65,11 @@ func run(ctx context.Context) error {
 		nodes = append(nodes, node)
 	}
 	for nodes[1].Partitions() < 16 || nodes[2].Partitions() < 16 { // until each has its share of the 64 partitions
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 
 	var work sync.WaitGroup
@@ -74,7 +83,11 @@ func run(ctx context.Context) error {
 		})
 	}
 	for range agents {
-		<-begun
+		select {
+		case <-begun:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	fmt.Println("every agent is in the middle of a call; node b stops")
 	err = nodes[1].Close()

@@ -38,7 +38,7 @@ var unexampled = map[string]string{
 	"projections/index":                      "a part of a node, which cluster.Start makes",
 }
 
-// TestExamples holds that whoever begins with a package finds an example: each exported function New…,
+// TestExamples holds that each package for users has examples of its beginnings: each exported function New…,
 // Open…, Start…, Connect and Parse… of a package for users is called by an Example of that package.
 func TestExamples(t *testing.T) {
 	begun, called := make(map[string]bool), make(map[string]bool)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
@@ -46,7 +48,7 @@ type keysSummary struct {
 
 // keysText returns what is in a copy of keys in one line.
 func keysText(m *backup.Keys) string {
-	text := fmt.Sprintf("%s of root %s, wrapped by", several(m.Keys, "key"), m.Root)
+	text := fmt.Sprintf("%s of root %s, wrapped by", english.Plural(m.Keys, "key", ""), m.Root)
 	for _, mark := range m.Marks {
 		text += " " + mark.ID
 	}
@@ -119,7 +121,7 @@ func (a *app) printRestored(r backup.KeysRestored, tried bool) error {
 			return err
 		}
 	} else {
-		a.printf("%s put back, %d there already\n", several(r.Back, "key"), r.There)
+		a.printf("%s put back, %d there already\n", english.Plural(r.Back, "key", ""), r.There)
 	}
 	if r.Back > 0 {
 		a.note("what a node that ran meanwhile could not read is missing in its index (usage, effects, approvals) until it is started again")
@@ -128,7 +130,7 @@ func (a *app) printRestored(r backup.KeysRestored, tried bool) error {
 		a.note("%d were left out: their agents are deleted, made again, or not in this store", n)
 	}
 	if r.Failed > 0 {
-		return fail("see why above; what was put back stays, and it can be done again", "%s could not be put back", several(r.Failed, "key"))
+		return fail("see why above; what was put back stays, and it can be done again", "%s could not be put back", english.Plural(r.Failed, "key", ""))
 	}
 	return nil
 }

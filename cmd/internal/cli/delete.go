@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -140,10 +141,10 @@ func (a *app) printInventory(held messages.Inventory) {
 	}
 	a.printf("%s would lose permanently\n", held.Agent)
 	line := func(format string, args ...any) { a.printf("  "+format+"\n", args...) }
-	line("%s in %s, %s", several(held.Events, "event"), several(held.Frames, "frame"), size(held.Bytes))
-	line("%s, %s", several(held.Blobs, "blob"), size(held.BlobBytes))
-	line("%s", several(held.Snapshots, "snapshot"))
-	line("%s", several(held.DeadLetters, "dead letter"))
+	line("%s in %s, %s", english.Plural(held.Events, "event", ""), english.Plural(held.Frames, "frame", ""), size(held.Bytes))
+	line("%s, %s", english.Plural(held.Blobs, "blob", ""), size(held.BlobBytes))
+	line("%s", english.Plural(held.Snapshots, "snapshot", ""))
+	line("%s", english.Plural(held.DeadLetters, "dead letter", ""))
 	if held.Encrypted {
 		line("the key that its events are encrypted with: copies and backups of them become unreadable")
 	}

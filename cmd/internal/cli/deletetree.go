@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -113,7 +115,7 @@ func (f *felling) show(ctx context.Context, agent string) error {
 		return nil
 	})
 	if err == nil && !f.app.json() {
-		f.app.printf("%s with %s and %s, %s\n", several(agents, "agent"), several(sum.Events, "event"), several(sum.Blobs, "blob"), size(sum.Bytes+sum.BlobBytes))
+		f.app.printf("%s with %s and %s, %s\n", english.Plural(agents, "agent", ""), english.Plural(sum.Events, "event", ""), english.Plural(sum.Blobs, "blob", ""), size(sum.Bytes+sum.BlobBytes))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -89,12 +90,12 @@ func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ c
 		case err == nil:
 			n = next
 		}
-		p.show("%s to go …", several(n.Partitions, "partition"))
+		p.show("%s to go …", english.Plural(n.Partitions, "partition", ""))
 		return n.Partitions == 0, nil
 	})
 	if ctx.Err() != nil && n.Partitions > 0 {
 		err = fail("the drain continues; run the command again to wait for longer, or with --off to stop it",
-			"node %s still has %s", n.ID, several(n.Partitions, "partition"))
+			"node %s still has %s", n.ID, english.Plural(n.Partitions, "partition", ""))
 	}
 	return n, gone, err
 }

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
@@ -80,7 +82,7 @@ func place(f doctor.Finding) string {
 func (x *examination) result() finding {
 	x.line.end()
 	c := x.sum
-	text := fmt.Sprintf("%s with %s, %s and %s were read", several(c.Agents, "agent"), several(c.Frames, "frame"), several(c.Events, "event"), several(c.Blobs, "payload"))
+	text := fmt.Sprintf("%s with %s, %s and %s were read", english.Plural(c.Agents, "agent", ""), english.Plural(c.Frames, "frame", ""), english.Plural(c.Events, "event", ""), english.Plural(c.Blobs, "payload", ""))
 	for _, more := range []struct {
 		n    int
 		what string

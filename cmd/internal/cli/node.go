@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster"
@@ -235,7 +236,7 @@ func (n *node) readyLine(s nodeStatus) string {
 	if s.Encrypted {
 		encryption = "encryption on"
 	}
-	parts = append(parts, "sync "+s.Sync, encryption, several(known, "agent")+" known")
+	parts = append(parts, "sync "+s.Sync, encryption, english.Plural(known, "agent", "")+" known")
 	if c := s.Agents["running"]; c > 0 {
 		parts = append(parts, fmt.Sprintf("%d being recovered", c))
 	}

@@ -53,14 +53,6 @@ func (p *progress) end() {
 	}
 }
 
-// several returns a number of things, whose name gets an s unless it is one.
-func several[N ~int | ~int64 | ~uint64](n N, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // size is a number of bytes as people write it.
 func size[N int64 | uint64](n N) string {
 	f, unit := float64(n), 0

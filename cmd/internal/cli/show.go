@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -89,7 +90,7 @@ func (r *statusRows) queue(s projections.AgentStatus) {
 	r.some("", "queued", s.Queue)
 	r.some("steered", "steered", s.Steered)
 	if s.Timers > 0 {
-		r.add("later", "%s, the next at %s: see `%s timers %s`", several(s.Timers, "input"), r.time(s.Next), r.started, r.agent)
+		r.add("later", "%s, the next at %s: see `%s timers %s`", english.Plural(s.Timers, "input", ""), r.time(s.Next), r.started, r.agent)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -98,7 +99,7 @@ func (a *app) runTree(ctx context.Context, agent string, at messages.EventNumber
 	case a.json():
 		err = a.object(w.sum)
 	default:
-		sum := fmt.Sprintf("%s\t\t\t%d\t%d\t%s\t", several(w.sum.Agents, "agent"), w.sum.Usage.Input, w.sum.Usage.Output, w.sum.Cost)
+		sum := fmt.Sprintf("%s\t\t\t%d\t%d\t%s\t", english.Plural(w.sum.Agents, "agent", ""), w.sum.Usage.Input, w.sum.Usage.Output, w.sum.Cost)
 		rows = append(rows, strings.Split(sum, "\t"))
 	}
 	if len(rows) > 1 {

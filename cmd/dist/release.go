@@ -33,7 +33,11 @@ func (r release) build(targets []target) error {
 	}
 	var sums []string
 	for _, t := range targets {
-		name, data, err := r.archive(t, shared)
+		program, err := r.compile(t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+		name, data, err := r.archive(t, program, shared)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
@@ -47,12 +51,9 @@ func (r release) build(targets []target) error {
 	return os.WriteFile(filepath.Join(r.out, "checksums.txt"), []byte(strings.Join(sums, "")), 0o644)
 }
 
-// archive returns the archive of a target, and its file name. Its files are in a folder of that name.
-func (r release) archive(t target, shared []entry) (name string, data []byte, err error) {
-	program, err := r.compile(t)
-	if err != nil {
-		return "", nil, err
-	}
+// archive returns the archive of a target with its program, and its file name. Its files are in a folder of
+// that name.
+func (r release) archive(t target, program []byte, shared []entry) (name string, data []byte, err error) {
 	licences, err := r.licences(t)
 	if err != nil {
 		return "", nil, err

@@ -98,17 +98,17 @@ func TestPlatforms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		name, data, err := r.archive(p, shared)
-		if err != nil {
-			t.Errorf("%s: %v", p, err)
-			continue
-		}
-		t.Logf("%s: %d bytes", name, len(data))
 		program, err := r.compile(p)
 		if err != nil {
 			t.Errorf("%s: %v", p, err)
 			continue
 		}
+		name, data, err := r.archive(p, program, shared)
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+			continue
+		}
+		t.Logf("%s: %d bytes", name, len(data))
 		if is, err := platform(program); err != nil || is != p {
 			t.Errorf("%s: the program is for %s, %v", p, is, err)
 		}

@@ -257,6 +257,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"a nested field twice", nil, `{"type":"resume","agent_limits":{"max_tokens":5,"max_tokens":7}}`, BadInput, `"max_tokens" twice`},
 		{"a field twice in msgpack", headers("Content-Type", "application/msgpack"), "\x83\xa4type\xa5abort\xa4turn\xa2t4\xa4turn\xa0", BadInput, `"turn" comes twice`},
 		{"a cost that rounds to zero", nil, `{"type":"resume","max_cost":1e-10}`, BadInput, "rounds to nothing"},
+		{"a duration that rounds to zero", nil, `{"type":"resume","agent_limits":{"max_duration":"999us"}}`, BadInput, "agent_limits.max_duration is 999µs: write at least 1ms"},
 		{"an unknown field", nil, `{"type":"approve","call":"a","argshash":"x"}`, BadInput, `no field "argshash"`},
 		{"long reason", nil, `{"type":"interrupt","reason":"` + strings.Repeat("r", maxReason+1) + `"}`, TooLarge, "4097 bytes"},
 		{"long denial", nil, `{"type":"deny","call":"c","text":"` + strings.Repeat("t", MaxDenial+1) + `"}`, TooLarge, "8193 bytes"},

@@ -126,6 +126,8 @@ func (r LimitOverrides) check(where string) error {
 		return Refuse(BadInput, "%smax_cost is %v, which rounds to nothing", where, r.MaxCost)
 	case r.MaxDuration < 0:
 		return Refuse(BadInput, "%smax_duration is negative", where)
+	case r.MaxDuration != 0 && r.Limits().MaxDuration == 0:
+		return Refuse(BadInput, "%smax_duration is %s: write at least 1ms", where, time.Duration(r.MaxDuration))
 	}
 	return nil
 }

@@ -99,13 +99,16 @@ func (l Limits) Override(r Limits) Limits {
 // LimitOverrides are limits as a person writes them in a command: whole units of money
 // and a duration such as 10m. Zero values leave the old limit.
 type LimitOverrides struct {
-	// MaxSteps is the most model calls.
+	// MaxSteps is the most model calls; the attempts at one call count as one. 0: not changed.
 	MaxSteps int `json:"max_steps,omitempty"`
-	// MaxTokens is the most tokens, input and output together.
+	// MaxTokens is the most tokens, input and output together. 0: not changed.
 	MaxTokens int `json:"max_tokens,omitempty"`
-	// MaxCost is the highest cost, in whole units of the price table, such as 0.25.
+	// MaxCost is the highest cost, in whole units of the price table, such as 0.25; at least
+	// 0.000000001, at most 1,000,000,000. 0: not changed.
 	MaxCost float64 `json:"max_cost,omitempty"`
-	// MaxDuration is how long the turn may run.
+	// MaxDuration is how long the turn, or all turns of the agent, may run, at least `1ms`; a
+	// fraction of a millisecond is dropped. Time in the queue or waiting for a person does not count; time in which
+	// no node runs does. 0: not changed.
 	MaxDuration Span `json:"max_duration,omitempty"`
 }
 

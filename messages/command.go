@@ -52,10 +52,11 @@ func (Input) CommandType() string { return "input" }
 // InputOptions override the definition for the turn that the input starts. They have no
 // effect on an input that steers another turn. Zero values leave the definition's.
 type InputOptions struct {
-	// MaxSteps is the most model calls of the turn, at most that of the definition.
+	// MaxSteps is the most model calls of the turn. An input that sets more than the definition is
+	// refused. 0: that of the definition.
 	MaxSteps int `json:"max_steps,omitempty"`
-	// ToolChoice is `auto`, `required`, `none`, or the name of a tool, until a tool was used. A
-	// definition that forces one takes precedence.
+	// ToolChoice is `auto`, `required`, `none`, or the name of a tool, until a tool was used. If the
+	// definition forces one, an input that sets another is refused.
 	ToolChoice string `json:"tool_choice,omitempty"`
 }
 
@@ -95,7 +96,8 @@ func (Clear) CommandType() string { return "clear" }
 // Cancel takes back what has not run. Exactly one of Input, Timer and All is set.
 type Cancel struct {
 	ID string `json:"id"`
-	// Input is the id of an input that waits and that no model has seen.
+	// Input is the id of an input that waits in the queue, or that is to steer the running turn and
+	// that no model has seen.
 	Input string `json:"input,omitempty"`
 	// Timer is the name of a timer of a scheduled input, or the id of that input.
 	Timer string `json:"timer,omitempty"`
@@ -143,7 +145,9 @@ type Approve struct {
 	// ArgsHash is the hash of the arguments that the person has seen, as approval.requested has it.
 	// The command is refused if they have changed. Empty: not checked.
 	ArgsHash string `json:"args_hash,omitempty"`
-	// Remember allows later calls of the tool by this agent, too.
+	// Remember applies the approval to later calls of the tool by this agent that need approval,
+	// whatever their arguments, until a `forget`, a `clear` or another remembered decision. A call
+	// that waits because of a hook or `approve_repeats` still waits.
 	Remember  bool   `json:"remember,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Forwarded `json:",inline"`
@@ -165,7 +169,8 @@ type Deny struct {
 	ArgsHash string `json:"args_hash,omitempty"`
 	// Text is what the model reads, at most 8 KiB. Nil: "The user denied this call; it was not run."
 	Text *string `json:"text,omitempty"`
-	// Remember denies later calls of the tool by this agent, too.
+	// Remember applies the denial, with its text, to later calls of the tool by this agent that need
+	// approval, whatever their arguments, until a `forget`, a `clear` or another remembered decision.
 	Remember  bool   `json:"remember,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Forwarded `json:",inline"`
@@ -208,7 +213,8 @@ type Decide struct {
 	Turn TurnID `json:"turn,omitempty"`
 	// Outcome is what became of the call.
 	Outcome Outcome `json:"outcome"`
-	// Result is what the model reads.
+	// Result is what the model reads as the result of a completed call, or as the error of a failed
+	// one. Empty: an empty result, or the error "it failed". A retry ignores it.
 	Result    string `json:"result,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Forwarded `json:",inline"`
@@ -220,7 +226,7 @@ func (Decide) CommandType() string { return "decide" }
 // SetState changes the agent's state by a JSON merge patch (RFC 7396).
 type SetState struct {
 	ID string `json:"id"`
-	// Patch is the merge patch, a JSON object.
+	// Patch is the merge patch, a JSON object. It is required.
 	Patch  json.RawMessage `json:"patch,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }

@@ -11,10 +11,10 @@ const (
 // Compact replaces the older part of what the model sees. The log keeps everything.
 type Compact struct {
 	ID string `json:"id"`
-	// Keep is the least number of the newest items that stay. 0: that of the agent's
-	// definition.
+	// Keep is how many of the newest items stay, at least: inputs, answers, calls and results count
+	// one each. 0: as many as the agent's definition sets, which is 20 by default.
 	Keep int `json:"keep,omitempty"`
-	// How is `summary` or `window`. Empty: that of the agent's definition.
+	// How is `summary` or `window`. Empty: that of the agent's definition, or `summary`.
 	How    string `json:"how,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }

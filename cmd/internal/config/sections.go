@@ -59,23 +59,23 @@ var agentKeys = section{title: "Agents", bound: oneOf("model", "models"), keys: 
 	}}, "none", "The tools of the agent: built-in ones, entries of `tools`, and tools of MCP servers."},
 	{"tool_choice", plain("`auto`, `required`, `none`, or a tool"), "`auto`",
 		"Whether a turn must use a tool before it answers: `required` for any tool, or the name of one. `none` forbids tools."},
-	{"stop_on", texts("tools"), "none", "Tools whose result ends the turn and is its output."},
+	{"stop_on", texts("tools"), "none", "Tools whose result ends the turn and is its output. A call that fails does not end it."},
 	{"approval_timeout", aDuration(), "no timeout", "A call that waits this long for approval is denied. A tool may have a timeout of its own."},
 	{"prompt_approves", aFlag(), "`false`; in `dev` `true`",
 		"Whether clients of the agent protocol that prompt the agent are asked on their stream about calls that wait for approval. Otherwise only users who may send commands to the agent decide."},
-	{"max_steps", wholeTo(million), strconv.Itoa(actors.DefaultMaxSteps), "How many model calls one turn may make."},
-	{"max_queue", wholeTo(actors.MostQueued), grouped(actors.DefaultMaxQueue), "How many inputs may wait behind the running turn. More are refused."},
-	{"max_attempts", wholeTo(million), strconv.Itoa(actors.DefaultMaxAttempts), "How often a model call is tried in all if it fails for a temporary reason."},
+	{"max_steps", wholeTo(million), strconv.Itoa(actors.DefaultMaxSteps), "How many model calls one turn may make. The attempts at one call count as one."},
+	{"max_queue", wholeTo(actors.MostQueued), grouped(actors.DefaultMaxQueue), "How many inputs may wait: queued ones, and ones that steer the running turn and that no model has seen. More are refused as `queue_full`, except those with the policy `interrupt`."},
+	{"max_attempts", wholeTo(million), strconv.Itoa(actors.DefaultMaxAttempts), "How often a call of one model is tried in all if it fails for a temporary reason. Then the next of `models` is called."},
 	{"parallel", wholeTo(million), strconv.Itoa(actors.DefaultParallel), "How many tool calls of one step may run at the same time."},
 	{"show_at_most", wholeTo(maxPayload), grouped(1 << 20),
-		"How many bytes of a large text the model sees: the first three quarters of them and the last quarter. The log keeps the whole text."},
+		"How many bytes the model sees of a text that is too large for an event and is stored as a blob: the first three quarters of them and the last quarter. The blob has the whole text."},
 	{"budget", inSection(&budgetKeys), "no limits", "Limits on tokens, cost and time, for one turn and for all turns of an agent."},
 	{"when_reached", oneWord("fail", "pause"), "`fail`", "What a turn does at a limit, `max_steps` included. `reprise resume` continues either with a higher limit."},
 	{"compact", inSection(&compactKeys), "only when a person asks, or a model refuses long requests",
 		"When and how the history that the model sees is made shorter. The log keeps everything."},
 	{"settings", inSection(&settingsKeys), "those of the provider", "Settings of model calls, such as `temperature`."},
 	{"retain", someDays(), "agents are kept",
-		"How long an agent may be idle before it is archived and deleted. An agent whose turn waits for a person is not idle."},
+		"How long an agent may be idle before it is archived and deleted, from its newest event on. An agent with a timer, or whose turn waits for a person, is not idle. Forks, and agents that have forks, are kept."},
 }}
 
 var modelKeys = section{title: "Models of an agent", keys: []key{
@@ -114,20 +114,20 @@ var budgetKeys = section{title: "Budget", keys: []key{
 var turnBudgetKeys = section{title: "Budget of a turn", keys: limitKeys("the turn")}
 
 var agentBudgetKeys = section{title: "Budget of an agent", keys: append([]key{
-	{"max_steps", wholeTo(maxTokenBudget), "no limit", "The most model calls of all turns of the agent."},
+	{"max_steps", wholeTo(maxTokenBudget), "no limit", "The most model calls of all turns of the agent. The attempts at one call count as one."},
 }, limitKeys("all turns of the agent")...)}
 
 func limitKeys(of string) []key {
 	return []key{
 		{"max_tokens", wholeTo(maxTokenBudget), "no limit", "The most input and output tokens of " + of + "."},
 		{"max_cost", decimals(0, maxMoney), "no limit", "The most that " + of + " may cost, in the currency of `prices`. Each model of the agent needs a price. The least value is 0.000000001."},
-		{"max_duration", aDuration(), "no limit", "How long " + of + " may run. Time in the queue, and time in which a turn waits for a person, does not count."},
+		{"max_duration", aDuration(), "no limit", "How long " + of + " may run, at least 1ms; a fraction of a millisecond is dropped. Time in the queue, and time in which a turn waits for a person, does not count; time in which no node runs does."},
 	}
 }
 
 var compactKeys = section{title: "Compaction", keys: []key{
-	{"at_tokens", wholeTo(maxTokenBudget), "no limit", "The history is compacted before a model call that is expected to be larger than this."},
-	{"keep", wholeTo(million), "20", "How many of the newest items stay as they are, at least."},
+	{"at_tokens", wholeTo(maxTokenBudget), "only when a person asks, or a model refuses long requests", "The history is compacted before a model call that is expected to have more tokens, at four bytes a token, if that removes at least an eighth of it."},
+	{"keep", wholeTo(million), "20", "How many of the newest items stay, at least. Inputs, answers, calls and results count one each. Fewer may stay after a model has refused a request as too long."},
 	{"how", oneWord(messages.CompactSummary, messages.CompactWindow), "`summary`", "`summary`: a model writes a summary of what is left out. `window`: a line stands in its place."},
 	{"model", aModel(), "the agent's", "The model that writes summaries."},
 	{"instructions", plain("text"), "built in", "The instructions of the model that writes summaries."},
@@ -172,7 +172,7 @@ var toolKeys = section{title: "Tools", bound: boundTool, keys: []key{
 	{"key_field", value{"1 to 64 of `A-Z a-z 0-9 _ -`", func() *jsonschema.Schema { return matching(wordNames + `|` + variableText) }}, "none",
 		"A field that is added to the arguments and holds the idempotency key. The program always has it in `REPRISE_IDEMPOTENCY_KEY`. Not for agents."},
 	{"timeout", aDuration(), tool.DefaultTimeout.String(), "A call that runs longer is ended, and fails. Not for agents."},
-	{"max_output", wholeTo(maxPayload), grouped(64 << 20), "The most bytes of a result. A program that writes more is killed, and the call fails."},
+	{"max_output", wholeTo(maxPayload), grouped(64 << 20), "The most bytes that the program may write to standard output. One that writes more is killed, and the call fails. A result of more than 64 MiB fails in any case. Not for agents."},
 	{"env", textsByName("names and values", variableNames), "none", "Variables for the program. It inherits only a few others, such as `PATH` and `HOME`."},
 	{"dir", plain("a folder"), "the folder of the file", "Where the program runs. A relative path starts at the folder of the file."},
 	{"wait", aFlag(), "`true`", "`false`: the call of an agent returns at once, and the child continues on its own. Only for agents."},

@@ -17,7 +17,7 @@ func TestLargeRefundsWait(t *testing.T) {
 	actorstest.VerifyFile(t, shop(t), "testdata/order-7.jsonl.gz")
 }
 
-// shop returns the providers and definitions of docs/guides/debugging.md, which shows the test above. The file is
+// shop returns the providers and definitions of docs/guides/verify.md, which shows the test above. The file is
 // what that page exports: run its commands to record it again.
 func shop(t *testing.T) actors.Config {
 	refund, err := toolbox.Command(toolbox.CommandConfig{

@@ -69,7 +69,7 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 	}
 	asks := !f.yes && !f.dryRun
 	if asks && !isTerminal(a.in) {
-		return usage("delete removes %s permanently: look with --dry-run, then say --yes", agent)
+		return usage("delete removes %s permanently: see with --dry-run what it removes, then add --yes", agent)
 	}
 	cl, ctx, closes, err := a.client(ctx)
 	if err != nil {

@@ -130,5 +130,5 @@ func (a *app) runTimers(ctx context.Context, agent string, q messages.Query) err
 		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(t.Timer, 80), next,
 			projections.Printable(again, 80), projections.Printable(t.Text, 80))
 	})
-	return a.listed(rows, err, "no input is scheduled for "+agent, fmt.Sprintf("`%s cancel %s --timer TIMER` takes one back", a.started, agent))
+	return a.listed(rows, err, "no input is scheduled for "+agent, fmt.Sprintf("`%s cancel %s --timer TIMER` cancels one", a.started, agent))
 }

@@ -10,12 +10,12 @@ import (
 func (l Layout) Text() string {
 	t := &text{}
 	if l.Shared {
-		t.line("# Not isolated: in one account permissions alone keep users apart. They cannot read")
-		t.line("# one another, but the server acknowledges what they publish to any subject they")
-		t.line("# name, also to another agent's log. Use it only for users who trust one another.")
+		t.line("# Not isolated: in one account only permissions separate users. They cannot read each")
+		t.line("# other's data, but the server sends acknowledgements to any subject that they name,")
+		t.line("# also to another agent's log. Use this only for users who trust one another.")
 	} else {
-		t.line("# Nodes and tenant in accounts of their own: the server rewrites the subjects for")
-		t.line("# answers, so that none can have them written where it may not.")
+		t.line("# The nodes and the tenant have separate accounts: the server rewrites reply subjects,")
+		t.line("# so that no user can direct an answer to a subject that it may not publish to.")
 	}
 	t.line("# Each password is a variable of the server's environment. For another tenant, or other")
 	t.line("# users of this one, print again and add the exports, imports and users that are new.")

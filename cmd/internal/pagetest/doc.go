@@ -10,9 +10,10 @@
 // The language of a block is what the test does with it:
 //
 //   - console: a transcript. A line that begins with "$ " is a command, which "> " continues; what follows is
-//     what it prints. Times, durations, sizes, ids, hashes, versions, process ids, addresses of this machine
-//     and widths of columns are not compared, and a line that is only "…" stands for any number of lines.
-//     Each command ends with 0, unless the next one is "echo $?".
+//     what it prints. Times, sizes, ids, hashes, process ids, ports that the system has chosen and widths of
+//     columns are not compared. A duration that the page shows as 0s or finer than a second was measured and
+//     stands for any other; whole seconds are compared. A line that is only "…" stands for any number of
+//     lines. Each command ends with 0, unless the next one is "echo $?".
 //   - sh: commands to copy. Each ends with 0.
 //   - yaml: with agents at its top level it is a configuration without mistakes.
 //   - go: a whole file, which is built, or a part of a file of this tree.

@@ -119,12 +119,20 @@ func TestSame(t *testing.T) {
 		{"a\n…\nb\n…\nd", "a\nx\nb\nc\n", false},
 		{"a  b", "a      b", true},
 		{"at 2026-11-28 07:04:03, 1.5ms", "at 2026-11-29T08:09:10.123Z, 1m30s", true},
+		{"0s 6.1s TOOK", "12s 83ms TOOK", true},
+		{"1m2.5s of 3s", "61ms of 3s", true},
+		{"no answer within 3s", "no answer within 5s", false},
+		{"no answer within 3s", "no answer within 3.1s", false},
+		{"every 1h30m, 20s", "every 1h30m, 10s", false},
 		{"5 of 6", "5 of 7", false},
 		{"node 01M8GFKH118DD9EMX9KF7VR6E7, 3.1 KiB", "node 01M8GFKN3ASG50PJ88Q35CHWXY, 12 B", true},
 		{"call_9194c3fe220a44bf9df6", "call_5ab3eceab1a3ff90f293", true},
 		{"a21800755af2683503230835141442bc", "b21800755af2683503230835141442bc", true},
-		{"http://127.0.0.1:8080/healthz", "http://127.0.0.1:43211/healthz", true},
-		{"v0.9.0", "v1.0.0-3-gabcdef", true},
+		{"http://127.0.0.1:41234/healthz", "http://127.0.0.1:43211/healthz", true},
+		{"http://127.0.0.1:8080/healthz", "http://127.0.0.1:8081/healthz", false},
+		{"http://127.0.0.1:8080/healthz", "http://127.0.0.1:43211/healthz", false},
+		{"http://127.0.0.1:8080/healthz", "http://localhost:8080/healthz", false},
+		{"v0.9.0", "v1.0.0", false},
 	} {
 		if got := same(strings.Split(c.shown, "\n"), c.printed); got != c.same {
 			t.Errorf("%q and %q: %v", c.shown, c.printed, got)

@@ -134,7 +134,11 @@ type reader struct {
 // not as the page shows it is in its failures and edits.
 func follow(t *testing.T, p *page) *reader {
 	t.Helper()
-	need(t, p)
+	for _, name := range p.uses() {
+		if err := have(name); err != nil {
+			t.Fatalf("%s uses %s: %v", p.name, name, err)
+		}
+	}
 	dir := pageFolder(t, p)
 	env := environment(t, dir)
 	server, err := startModel(p)
@@ -305,19 +309,16 @@ func environment(t *testing.T, dir string) []string {
 }
 
 // foreign are programs that a machine may be without.
-var foreign = regexp.MustCompile(`(?m)(?:^|[|;&(]|\$\()\s*(nats|node|npm|npx|python3|curl|jq|openssl)\b`)
+var foreign = regexp.MustCompile(`(?m)(?:^|[|;&(]|\$\()\s*(?:\w+=\S+\s+)*(nats|node|npm|npx|python3|curl|jq|openssl)\b`)
 
 // interpreters run the files of a language.
 var interpreters = map[string]string{"python": "python3", "js": "node", "javascript": "node"}
 
-// need skips a page that uses a program that is not here. It builds nats.
-func need(t *testing.T, p *page) {
-	t.Helper()
+// uses are the foreign programs of a page.
+func (p *page) uses() (names []string) {
 	for _, b := range p.blocks {
-		if b.value("file") != "" && interpreters[b.language] != "" {
-			if _, err := exec.LookPath(interpreters[b.language]); err != nil {
-				t.Skipf("%s uses %s, which is not on this machine", p.name, interpreters[b.language])
-			}
+		if name := interpreters[b.language]; name != "" && b.value("file") != "" {
+			names = append(names, name)
 		}
 		if !b.run() {
 			continue
@@ -331,13 +332,17 @@ func need(t *testing.T, p *page) {
 			}
 		}
 		for _, m := range foreign.FindAllStringSubmatch(text, -1) {
-			if m[1] == "nats" {
-				if err := haveNats(); err != nil {
-					t.Skipf("%s uses nats, which cannot be built: %v", p.name, err)
-				}
-			} else if _, err := exec.LookPath(m[1]); err != nil {
-				t.Skipf("%s uses %s, which is not on this machine", p.name, m[1])
-			}
+			names = append(names, m[1])
 		}
 	}
+	return names
+}
+
+// have returns an error if a foreign program is not on this machine. It builds nats.
+func have(name string) error {
+	if name == "nats" {
+		return haveNats()
+	}
+	_, err := exec.LookPath(name)
+	return err
 }

@@ -27,6 +27,25 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestMissingProgram holds that each program that a machine may be without is found in a page, and that a
+// page cannot be run without it.
+func TestMissingProgram(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for text, program := range map[string]string{
+		"```sh\n(umask 077; echo \"$(openssl rand -hex 2)\" >key)\n```":    "openssl",
+		"```sh\nA=1 B=2 curl -s localhost | head\n```":                     "curl",
+		"```console\n$ true && npm install\n```":                           "npm",
+		"<!-- file: tool.py -->\n```python\nprint()\n```":                  "python3",
+		"```console\n$ cat tools\ncurl -s\n```\n```text\ncurl\n```":        "",
+		"<!-- not run: a reason -->\n```sh\ncurl -s http://localhost\n```": "",
+	} {
+		uses := strings.Join(parsePage("p.md", text).uses(), " ")
+		if uses != program || program != "" && have(program) == nil {
+			t.Errorf("%q uses %q, want %q; without it the page is run: %v", text, uses, program, program != "" && have(program) == nil)
+		}
+	}
+}
+
 // TestReaderFails holds that a page that does not do what it shows is found, and where.
 func TestReaderFails(t *testing.T) {
 	if testing.Short() {

@@ -22,7 +22,7 @@ const properNames = "humanize"
 const words = "testdata/words.txt"
 
 // TestSpelling checks the spelling of each page, British: with misspell, which Go fetches, and with cspell,
-// which npm fetches, where there is npm.
+// which npm fetches.
 func TestSpelling(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fetches programs: left out with -short")
@@ -44,9 +44,6 @@ func TestSpelling(t *testing.T) {
 		report(t, dir, cmd)
 	})
 	t.Run("cspell", func(t *testing.T) {
-		if _, err := exec.LookPath("npm"); err != nil {
-			t.Skip("there is no npm")
-		}
 		t.Parallel()
 		program, err := installCspell(t)
 		if err != nil {

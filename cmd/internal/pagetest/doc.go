@@ -27,6 +27,9 @@
 // is ready. It stops the node of an earlier such line, which a reader has in another terminal, by SIGTERM. Nodes of lines
 // that end with & or with "& node=$!" live until the page ends them, so that a page can have several.
 //
+// A page can run nats-server, which is built from the version that the module requires, and name it in --nats,
+// --context or NATS_URL.
+//
 // The ports of a page are its own: 127.0.0.1:4222, localhost:8080 and all others of this machine that a
 // command or a file names are replaced by free ones, and what commands print is translated back.
 //

@@ -41,3 +41,13 @@ var haveNats = sync.OnceValue(func() error {
 	}
 	return natsScript(program)
 })
+
+// haveServer builds nats-server, as the module has it, beside the program.
+var haveServer = sync.OnceValue(func() error {
+	cmd := exec.Command("go", "build", "-o", filepath.Join(bin, "nats-server"), "github.com/nats-io/nats-server/v2")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+})

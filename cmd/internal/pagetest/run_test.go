@@ -309,7 +309,7 @@ func environment(t *testing.T, dir string) []string {
 }
 
 // foreign are programs that a machine may be without.
-var foreign = regexp.MustCompile(`(?m)(?:^|[|;&(]|\$\()\s*(?:\w+=\S+\s+)*(nats|node|npm|npx|python3|curl|jq|openssl)\b`)
+var foreign = regexp.MustCompile(`(?m)(?:^|[|;&(]|\$\()\s*(?:\w+=\S+\s+)*(nats-server|nats|node|npm|npx|python3|curl|jq|openssl)\b`)
 
 // interpreters run the files of a language.
 var interpreters = map[string]string{"python": "python3", "js": "node", "javascript": "node"}
@@ -338,10 +338,13 @@ func (p *page) uses() (names []string) {
 	return names
 }
 
-// have returns an error if a foreign program is not on this machine. It builds nats.
+// have returns an error if a foreign program is not on this machine. It builds those of NATS.
 func have(name string) error {
-	if name == "nats" {
+	switch name {
+	case "nats":
 		return haveNats()
+	case "nats-server":
+		return haveServer()
 	}
 	_, err := exec.LookPath(name)
 	return err

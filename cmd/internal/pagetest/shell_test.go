@@ -216,6 +216,9 @@ func (s *shell) startNode(body, after string) (output string, code int, err erro
 	return s.restore(n.text()), 0, nil
 }
 
+// elsewhere matches the start of a node that names its NATS server.
+var elsewhere = regexp.MustCompile(`--(listen|nats|context)\b|\bNATS_URL=`)
+
 // withPorts is the start of a node with the ports of this run, and with the name that pages show.
 func (s *shell) withPorts(body string) string {
 	embedded, http := s.port("4222"), s.port("8080")
@@ -232,7 +235,7 @@ func (s *shell) withPorts(body string) string {
 	if !strings.Contains(body, "--http") {
 		more += " --http 127.0.0.1:" + http
 	}
-	if !strings.Contains(body, "--listen") && !strings.Contains(body, "--nats") && !strings.Contains(body, "--context") {
+	if !elsewhere.MatchString(body) {
 		more += ` $([ -n "$NATS_URL" ] || echo --listen 127.0.0.1:` + embedded + `)`
 	}
 	start := nodeLine.FindString(body)

@@ -61,7 +61,7 @@ test-cli: ## the built binary, command tools, large answers at once, and every b
 	$(GO) test -count=1 -timeout 10m ./cmd/internal/cli ./cmd/internal/bench ./cmd/bench ./providers/toolbox
 	$(GO) test -count=1 -timeout 10m -run "^TestLargeAnswersAtOnce$$" ./actors
 
-test-docs: ## run the commands of README.md and docs, and build their programs; needs curl, npm, openssl and python3
+test-docs: ## run the commands of README.md and docs, and build their programs; needs curl, jq, npm, openssl and python3
 	$(GO) test -count=1 -v -timeout 10m ./cmd/internal/pagetest
 
 test-cluster: ## several nodes and servers, in one process and as processes that are killed

@@ -86,12 +86,17 @@ func (r *reader) server(f field) MCPConfig {
 	}
 	r.lenient = !m.Used
 	defer func() { r.lenient = false }()
+	unset := false // a variable of url
 	before, owner := len(r.found), titled("MCP server", f.name)
 	r.fields(f.value, &serverKeys, owner, map[string]func(*node){
 		"command": func(n *node) { m.Command = r.command(n, "command") },
 		"env":     func(n *node) { m.Env = r.environment(n) },
 		"dir":     r.path("dir", &m.Dir),
-		"url":     func(n *node) { s, _ := r.text(n, "url"); m.URL = Secret(s) },
+		"url": func(n *node) {
+			r.unset = false
+			s, _ := r.text(n, "url")
+			m.URL, unset = Secret(s), r.unset
+		},
 		"headers": func(n *node) {
 			m.Headers = r.secrets(n, "headers", headerName, "the name of a header", "use letters, digits and -")
 		},
@@ -104,7 +109,7 @@ func (r *reader) server(f field) MCPConfig {
 		r.add(f.at, "add command: [./program], or url: https://tools.example.com/mcp", "%s has neither command nor url", owner)
 	case command != nil && url != nil:
 		r.add(url.at, "keep one of them", "%s has both command and url", owner)
-	case m.Used:
+	case !unset:
 		if err := m.Config().Validate(); err != nil {
 			r.add(f.at, "mend it, such as url: https://tools.example.com/mcp", "%v", err)
 		}

@@ -240,6 +240,7 @@ func (r *reader) baseURL(n *node) string {
 			return ""
 		}
 	}
+	r.unset = false
 	s, ok := r.text(n, "base_url")
 	if !ok || s == "" {
 		return ""
@@ -247,7 +248,7 @@ func (r *reader) baseURL(n *node) string {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		if !r.lenient {
+		if !r.unset {
 			r.add(n.at, "write one such as https://api.openai.com/v1", "base_url is not an http or https address")
 		}
 	case u.User != nil:

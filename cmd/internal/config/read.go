@@ -25,6 +25,8 @@ type reader struct {
 	served []asking // MCP servers that agents have tools of
 	// lenient leaves unset variables empty: the provider is not used.
 	lenient bool
+	// unset reports whether a variable was left empty since it was set to false.
+	unset bool
 }
 
 // root reads the whole file. Agents come first: they say which providers are used
@@ -132,6 +134,7 @@ func (r *reader) expand(n *node, name string) (string, bool) {
 		return "", false
 	}
 	if r.lenient {
+		r.unset = r.unset || len(e.unset) > 0
 		return e.value, true
 	}
 	for _, v := range e.unset {

@@ -43,15 +43,18 @@ func (v *verifier) bad(b *block, f file, off, end int, one bool, err error) {
 var errEmpty = errors.New("the block is empty, which only the newest one may be")
 
 // empty notes a block without records that is not the newest. The server makes none: it
-// removes a block with its last message. If no sequence turns out to be missing there,
-// nothing is wrong.
+// removes a block with its last message. If no sequence turns out to be missing there, or only
+// erased ones, nothing is wrong: a server whose disk is full leaves such a block.
 func (v *verifier) empty(f file) {
 	v.pending = append(v.pending, pending{at: len(v.report.Damage)})
 	v.add(Damage{File: f.path, Block: f.number, Err: errEmpty})
 }
 
-// harmless reports whether damage is an empty block that no sequence is missing from.
-func harmless(d Damage) bool { return d.Last == 0 && errors.Is(d.Err, errEmpty) }
+// harmless reports whether damage is an empty block that no sequence is missing from but those that a
+// tombstone erases. The server also writes index.db from what it finds, so that one proves nothing here.
+func harmless(d Damage, erased []Span) bool {
+	return errors.Is(d.Err, errEmpty) && (d.Last == 0 || len(minus([]Span{{max(d.First, 1), d.Last}}, erased)) == 0)
+}
 
 // advance moves on to the next message or erased record, of sequence n in a block.
 func (v *verifier) advance(n uint64, block uint32) {
@@ -108,7 +111,6 @@ func (v *verifier) unverified(path, reason string) {
 func (v *verifier) finish() {
 	newest := v.newest()
 	v.settle(max(v.mark, v.report.Last, v.last+uint64(len(v.pending))) + 1)
-	v.report.Damage = slices.DeleteFunc(v.report.Damage, harmless)
 	v.explain()
 	for _, u := range v.report.Unverified {
 		if u.File == newest.path {
@@ -164,6 +166,8 @@ func (v *verifier) lost() {
 // explain completes what was deleted and the gaps, now that all tombstones are known:
 // what they or index.db explain is no gap.
 func (v *verifier) explain() {
+	erased := normal(slices.Clone(v.report.Deleted))
+	v.report.Damage = slices.DeleteFunc(v.report.Damage, func(d Damage) bool { return harmless(d, erased) })
 	var live, known []Span
 	if v.index != nil && v.index.last > 0 {
 		live = v.index.live

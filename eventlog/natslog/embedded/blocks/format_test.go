@@ -111,6 +111,8 @@ func TestRules(t *testing.T) {
 		{"an empty newest block below the mark", [][]byte{run(1, 1, 5), nil}, 6, "5 messages to 5, 2.blk+0:0 6"},
 		{"an empty older block", [][]byte{run(1, 1, 5), nil, run(3, 8, 9)}, 0, "7 messages to 9, 2.blk+0:0 6-7"},
 		{"an empty older block, nothing missing", [][]byte{run(1, 1, 5), nil, run(3, 6, 9)}, 0, "9 messages to 9"},
+		{"an empty older block, as a server leaves it that starts on a full disk", [][]byte{nil, record(2, 1|tombstone, "", "", "")}, 1, "0 messages to 1"},
+		{"an empty older block, only one deleted", [][]byte{run(1, 1, 5), nil, join(run(3, 8, 9), record(3, 6|tombstone, "", "", ""))}, 0, "7 messages to 9, 2.blk+0:0 6-7"},
 		{"no block below the mark", nil, 7, "0 messages to 0, 1.blk+0:0 1-7"},
 		{"a torn end", [][]byte{join(run(1, 1, 5), half)}, 5, "5 messages to 5, torn 1.blk+355:40"},
 		{"a torn end of zeros", [][]byte{join(run(1, 1, 5), make([]byte, 100))}, 5, "5 messages to 5, torn 1.blk+355:100"},

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,11 +130,16 @@ func TestRetentionOfForks(t *testing.T) { // A108
 	w.until(before.Client(), "assistant/p", ofType("fork.settled"))
 	w.ok(before.Close())
 	dir := t.TempDir()
-	n := w.node(agents(echo(), brief), func(c *cluster.Config) { c.Archive = dir })
+	n := w.node(agents(echo(), brief), func(c *cluster.Config) {
+		c.Archive, c.Logger = dir, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
 	c := n.Client()
 	w.say(c, "assistant/a", "u1", "hello")
 	w.until(c, "assistant/a", ofType("agent.deleted"))
 	w.eventually("both are tried", func() bool { return strings.Count(w.log.String(), archive.ErrFork.Error()) > 2 })
+	if strings.Contains(w.log.String(), "level=WARN msg=\"an agent whose time is over") {
+		t.Error("a fork that stays, as it should, is a warning")
+	}
 	for _, agent := range []string{"assistant/p", "assistant/f"} {
 		if s := w.show(c, agent); s.Phase != "idle" {
 			t.Errorf("%s is %s", agent, s.Phase)

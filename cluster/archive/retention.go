@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -65,7 +66,11 @@ func (r *Retention) Sweep(ctx context.Context, now time.Time) {
 				continue
 			}
 			if err := r.retire(ctx, row.Agent, now); err != nil && ctx.Err() == nil {
-				r.Logger.Warn("an agent whose time is over is still there; it is tried again", row.Agent.LogAttr(r.Epoch(row.Agent.Partition())), "error", err)
+				level := slog.LevelWarn
+				if errors.Is(err, ErrFork) { // as it should be, until a person deletes it
+					level = slog.LevelDebug
+				}
+				r.Logger.Log(ctx, level, "an agent whose time is over is still there; it is tried again", row.Agent.LogAttr(r.Epoch(row.Agent.Partition())), "error", err)
 			}
 			select {
 			case <-ctx.Done():

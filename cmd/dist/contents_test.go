@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +46,24 @@ func TestContents(t *testing.T) {
 	}
 	if dockerfile := slices.IndexFunc(files, func(e entry) bool { return strings.Contains(e.name, "Dockerfile") }); dockerfile >= 0 {
 		t.Error("the Dockerfile needs the tree, which an archive does not have")
+	}
+}
+
+// A build leaves no archive that checksums.txt does not list.
+func TestEarlierArchives(t *testing.T) {
+	t.Parallel()
+	r := release{root: root, out: t.TempDir(), version: "v0.1.0", time: noon}
+	for _, name := range []string{"reprise_v0.0.9_linux_amd64.tar.gz", "reprise_v0.0.9_windows_amd64.zip", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(r.out, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.build(nil); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(r.out, "*"))
+	if err != nil || len(files) != 2 || filepath.Base(files[0]) != "checksums.txt" || filepath.Base(files[1]) != "notes.txt" {
+		t.Errorf("the folder holds %v, %v", files, err)
 	}
 }
 

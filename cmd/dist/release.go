@@ -22,7 +22,7 @@ type release struct {
 // versionVariable is set to the version by the linker.
 const versionVariable = "github.com/reprise-dev/reprise/cmd/internal/cli.version"
 
-// build writes an archive for each target, and checksums.txt.
+// build writes an archive for each target, and checksums.txt. Archives of an earlier build are removed.
 func (r release) build(targets []target) error {
 	shared, err := r.shared()
 	if err != nil {
@@ -30,6 +30,17 @@ func (r release) build(targets []target) error {
 	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
+	}
+	for _, pattern := range []string{"reprise_*.tar.gz", "reprise_*.zip"} {
+		earlier, err := filepath.Glob(filepath.Join(r.out, pattern))
+		if err != nil {
+			return err
+		}
+		for _, file := range earlier {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
 	}
 	var sums []string
 	for _, t := range targets {

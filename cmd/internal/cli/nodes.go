@@ -86,7 +86,11 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 		case !n.Answers:
 			add("warn", "node %s on %s says nothing (%s): it is frozen or cut off, or has just gone; its partitions move when its key ends", n.Node, n.Host, n.Error)
 		case !n.Ready && !n.Draining:
-			add("warn", "node %s on %s is not ready: %s", n.Node, n.Host, strings.Join(each(n.Reasons, func(r gateway.Reason) string { return r.Text }), "; "))
+			status := "warn"
+			if slices.ContainsFunc(n.Reasons, func(r gateway.Reason) bool { return r.Code == "damage" || r.Code == "store" }) {
+				status = "fail" // it does not mend itself
+			}
+			add(status, "node %s on %s is not ready: %s", n.Node, n.Host, strings.Join(each(n.Reasons, func(r gateway.Reason) string { return r.Text }), "; "))
 		}
 		if n.Answers && max(n.ClockMS, -n.ClockMS)-n.PingMS/2 > mostSkew.Seconds()*1000 {
 			add("warn", "the clock of node %s on %s is %.1f s off that of the node that answers: timers and deadlines move with their owner; have both kept by NTP", n.Node, n.Host, n.ClockMS/1000)

@@ -35,6 +35,12 @@ func TestJudgeNodes(t *testing.T) {
 		"unready": {func(n *gateway.NodeRow) {
 			n.Ready, n.Reasons = false, []gateway.Reason{{Code: "nats", Text: "NATS is away"}}
 		}, "warn", []string{"n2 on h-n2 is not ready: NATS is away"}},
+		"full": {func(n *gateway.NodeRow) {
+			n.Ready, n.Reasons = false, []gateway.Reason{{Code: "nats", Text: "NATS is away"}, {Code: "store", Text: "no room"}}
+		}, "fail", []string{"n2 on h-n2 is not ready: NATS is away; no room"}},
+		"damaged": {func(n *gateway.NodeRow) {
+			n.Ready, n.Reasons = false, []gateway.Reason{{Code: "damage", Text: "a stream has lost messages"}}
+		}, "fail", []string{"a stream has lost messages"}},
 		"draining": {func(n *gateway.NodeRow) { n.Draining, n.Ready = true, false }, "ok", []string{"all answer"}},
 		"late":     {func(n *gateway.NodeRow) { n.ClockMS = -1500 }, "warn", []string{"clock of node n2", "-1.5 s", "NTP"}},
 		"far":      {func(n *gateway.NodeRow) { n.ClockMS, n.PingMS = 1500, 1200 }, "ok", []string{"all answer"}}, // it may be the way there

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -122,8 +123,8 @@ func devAgents(f devFlags, cfg *cluster.Config) (file string, c *config.Config, 
 // tryThis prints the commands to try next. demo reports whether the demo agents are
 // there.
 func (n *node) tryThis(url string, demo bool) {
-	a := n.app
-	for _, d := range n.cfg.Agents {
+	a, question := n.app, "What can you do?"
+	for i, d := range n.cfg.Agents {
 		var tools []string
 		list := d.Tools
 		for _, s := range d.Sources {
@@ -132,6 +133,9 @@ func (n *node) tryThis(url string, demo bool) {
 		}
 		for _, t := range list {
 			tools = append(tools, t.Spec().Name)
+		}
+		if i == 0 && slices.Contains(tools, "calculator") {
+			question = "What is 17 times 3?"
 		}
 		with := ""
 		if len(tools) > 0 {
@@ -151,7 +155,7 @@ func (n *node) tryThis(url string, demo bool) {
 		a.printf("  %s %s%s\n", strings.Join(words, " "), agent, rest)
 	}
 	a.printf("\nTry, in another terminal:\n\n")
-	try("ask", agent.String(), ` "What is 17 times 3?"`)
+	try("ask", agent.String(), ` "`+question+`"`)
 	try("chat", agent.String(), "")
 	try("events", agent.String(), " --follow")
 	if demo {
@@ -167,7 +171,7 @@ func (n *node) tryThis(url string, demo bool) {
 	if url != "nats://"+usualAddress {
 		server = "-s " + url + " "
 	}
-	a.printf("  nats pub %s%s \"What is 17 times 3?\"\n\nCtrl-C stops the node.\n", server, messages.Subjects{Root: n.cfg.Root}.In(agent))
+	a.printf("  nats pub %s%s \"%s\"\n\nCtrl-C stops the node.\n", server, messages.Subjects{Root: n.cfg.Root}.In(agent), question)
 }
 
 // quoted is a word as a shell takes it.

@@ -51,6 +51,19 @@ func TestDevSays(t *testing.T) {
 	}
 }
 
+// What to try is something that the first agent can do.
+func TestDevWithoutCalculator(t *testing.T) {
+	w := newWorld(t)
+	w.file("reprise.yaml", "agents: {clerk: {model: demo/demo, tools: [clock]}}\n")
+	node := w.dev()
+	if code := node.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d\n%s", code, node.errs)
+	}
+	if text := node.rest.String(); strings.Count(text, `"What can you do?"`) != 2 || strings.Contains(text, "17 times 3") {
+		t.Errorf("what to try: %s", text)
+	}
+}
+
 func TestNoNode(t *testing.T) {
 	w := newWorld(t)
 	w.run("ls").exits(1, "no node is known", "dev", "--nats")

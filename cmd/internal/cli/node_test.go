@@ -23,6 +23,9 @@ func TestDevSays(t *testing.T) {
 			t.Errorf("%q is missing in %q", part, node.ready)
 		}
 	}
+	if r := w.run("ls", "--timeout", "1ns").exits(1, "does not answer", "raise --timeout"); strings.Contains(r.err, "gone") {
+		t.Errorf("a node that runs is said to be gone: %s", r.err)
+	}
 	w.env = append(w.env, "NATS_URL=nats://127.0.0.1:1")
 	w.run("ls").exits(1, "127.0.0.1:1")
 	w.run("ls", "--nats", url).exits(0)

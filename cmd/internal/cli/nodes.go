@@ -88,7 +88,7 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 		case !n.Ready && !n.Draining:
 			status := "warn"
 			if slices.ContainsFunc(n.Reasons, func(r gateway.Reason) bool { return r.Code == "damage" || r.Code == "store" }) {
-				status = "fail" // it does not mend itself
+				status = "fail"
 			}
 			add(status, "node %s on %s is not ready: %s", n.Node, n.Host, strings.Join(each(n.Reasons, func(r gateway.Reason) string { return r.Text }), "; "))
 		}

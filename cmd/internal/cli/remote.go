@@ -198,6 +198,10 @@ func (a *app) unreachable(err error, file string) error {
 	if advice := client.Advice(err); advice != "" {
 		return fail(advice, "%v", err)
 	}
+	if file != "" && embedded.Used(a.remote.data) {
+		return fail("see the log of the node, or raise --timeout",
+			"%v; the address is from %s, and a process that uses the folder runs, but does not answer there", err, file)
+	}
 	if file != "" {
 		return fail("start it again, with `"+a.started+" serve` or `"+a.started+" dev`, or name another server with --nats",
 			"%v; the address is from %s, and the node that wrote it is gone", err, file)

@@ -10,10 +10,10 @@ import (
 
 // Flags adds the options that users set.
 func (o *Options) Flags(f *pflag.FlagSet) {
-	f.StringVar(&o.Dir, "dir", "", "folder for temporary folders: its disk is measured (default: the system's)")
-	f.StringSliceVar(&o.Sync, "sync", nil, "sync modes of the embedded server (default: always,relaxed)")
-	f.IntSliceVar(&o.Agents, "agents", nil, "numbers of agents that work at the same time (default: 1,64,512)")
-	f.DurationVar(&o.Window, "window", 0, "length of one window of turns (default: 0.9s)")
+	f.StringVar(&o.Dir, "dir", "", "`FOLDER` for temporary folders: its disk is measured (default: the system's)")
+	f.StringSliceVar(&o.Sync, "sync", nil, "sync `MODES` of the embedded server (default: always,relaxed)")
+	f.IntSliceVar(&o.Agents, "agents", nil, "let `N,...` agents work at the same time (default: 1,64,512)")
+	f.DurationVar(&o.Window, "window", 0, "`DURATION` of one window of turns (default: 0.9s)")
 }
 
 // List describes figures, a line each.

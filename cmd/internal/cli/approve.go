@@ -48,7 +48,7 @@ func (a *app) deny() *cobra.Command {
 		Short:   "Deny a tool call that waits",
 		Example: `  reprise deny support/t1 call_10890b43423fd3494ace --turn t4 --text "Offer a voucher instead."`,
 	}
-	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("what the model reads in place of a result (default: %q)", messages.DeniedText))
+	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("`TEXT` that the model reads in place of a result (default: %q)", messages.DeniedText))
 	return a.decision(cmd, "are denied at once", "denied", func(f decisionFlags, p messages.Approval) messages.Command {
 		c := messages.Deny{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
 		if cmd.Flags().Changed("text") {

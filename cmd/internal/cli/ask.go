@@ -27,11 +27,11 @@ type turnFlags struct {
 func (f *turnFlags) turns(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.policy, "policy", string(messages.PolicyQueue),
-		"what to do if the agent is busy: queue (a turn of its own, later), steer (the running turn sees it before its next model call), "+
+		"`POLICY` if the agent is busy: queue (a turn of its own, later), steer (the running turn sees it before its next model call), "+
 			"interrupt (cancel the running turn, then run) or reject (refuse it)")
 	fs.StringVar(&f.toolChoice, "tool-choice", "",
-		"auto, none, or to force the use of a tool: required, or the name of one (default: the agent's, and a tool that the agent forces stays forced)")
-	fs.IntVar(&f.maxSteps, "max-steps", 0, "the most model calls of this turn, at most the agent's limit (default: the agent's limit)")
+		"`CHOICE` of tools: auto, none, or to force the use of one: required, or its name (default: the agent's; a tool that the agent forces stays forced)")
+	fs.IntVar(&f.maxSteps, "max-steps", 0, "at most `N` model calls in this turn; the agent's limit holds, too")
 }
 
 // input is the input that the flags and the text make.
@@ -59,8 +59,8 @@ type inputFlags struct {
 func (f *inputFlags) inputs(cmd *cobra.Command) {
 	f.turns(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.id, "id", "", "idempotency key: the same id has no second effect among the agent's last 4,096 commands and those of the last 15 minutes (default: a new one)")
-	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it would be accepted after this: a duration such as 30s, or an RFC 3339 time")
+	idFlag(cmd, &f.id)
+	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it is not accepted by this `TIME`: a duration such as 30s, or an RFC 3339 time")
 }
 
 // input is the input that the flags and the text make.

@@ -26,7 +26,7 @@ match.`,
 			return a.runBlob(cmd.Context(), args[0], messages.Digest(args[1]), file)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write; it must not exist (default: standard output)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "new `FILE` to write (default: standard output)")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

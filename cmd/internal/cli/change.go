@@ -15,8 +15,13 @@ import (
 type changeFlags struct{ id, reason string }
 
 func (f *changeFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.id, "id", "", "idempotency key: the same id has no second effect among the agent's last 4,096 commands and those of the last 15 minutes (default: a new one)")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason, for the log")
+	idFlag(cmd, &f.id)
+	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` of the reason, for the log")
+}
+
+// idFlag gives cmd the flag --id.
+func idFlag(cmd *cobra.Command, id *string) {
+	cmd.Flags().StringVar(id, "id", "", "idempotency key: the same `ID` has no second effect among the agent's last 4,096 commands and those of the last 15 minutes, at most 16,384 (default: a new one)")
 }
 
 // changes completes cmd, a command that changes the agent that its first argument names: command

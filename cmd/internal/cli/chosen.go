@@ -20,7 +20,7 @@ type chosen struct {
 func (c *chosen) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.all, "all", false, "all agents of the tenant")
-	f.StringVar(&c.kind, "kind", "", "all agents of this kind")
+	f.StringVar(&c.kind, "kind", "", "all agents of this `KIND`")
 	tenantFlag(cmd, &c.tenant)
 }
 

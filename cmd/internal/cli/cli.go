@@ -101,7 +101,7 @@ The address of an agent is kind/key or tenant/kind/key, such as assistant/main. 
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "output format: text or json")
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "output `FORMAT`: text or json")
 	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "show times in UTC on a terminal (elsewhere they always are), and read times without a zone as UTC")
 	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "on a terminal, do not cut texts to its width, and show times instead of ages")
 	root.PersistentFlags().BoolVar(&a.noPager, "no-pager", false, "do not show long output in $PAGER on a terminal")

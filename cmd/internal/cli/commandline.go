@@ -126,8 +126,9 @@ func (a *app) cause(f *failure) {
 
 // environmentHelp ends the help of each command.
 const environmentHelp = `{{if .HasAvailableFlags}}
-If neither a flag nor one that excludes it is given, it is read from its environment variable, such
-as REPRISE_LOG_FORMAT for --log-format (all but --agent, --all, --auth, --id, --turn, --yes, and the --name of a timer).
+A flag that is not given is read from its environment variable, such as REPRISE_LOG_FORMAT for
+--log-format, unless a flag that excludes it is given. --agent, --all, --auth, --id, --turn, --yes
+and --name of a timer have no variable.
 {{end}}`
 
 // allFlags is what cobra's help lists of a command's flags, and ownFlags what it lists here: those that

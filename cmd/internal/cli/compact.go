@@ -20,8 +20,8 @@ compaction.failed records that it could not be written.`,
 		Example: `  reprise compact assistant/main --keep 20
   reprise compact assistant/main --how window`,
 	}
-	cmd.Flags().IntVar(&c.Keep, "keep", 0, "the least number of newest items that stay (default: the agent's, else 20)")
-	cmd.Flags().StringVar(&c.How, "how", "", "how the older part is replaced: summary or window (default: the agent's, else summary)")
+	cmd.Flags().IntVar(&c.Keep, "keep", 0, "keep at least the newest `N` items (default: the agent's, else 20)")
+	cmd.Flags().StringVar(&c.How, "how", "", "`METHOD` of replacing the older part: summary or window (default: the agent's, else summary)")
 	return a.changes(cmd, func(f changeFlags, _ []string) (messages.Command, done, error) {
 		c.ID, c.Reason = f.id, f.reason
 		switch {

@@ -18,7 +18,7 @@ runs the tool again. "reprise effects --outcome unknown" lists such calls.`,
   reprise decide support/t1 call_10890b43423fd3494ace retry`,
 	}
 	cmd.Flags().StringVar((*string)(&c.Turn), "turn", "", "decide only if the call belongs to this `TURN` (default: the running turn)")
-	cmd.Flags().StringVar(&c.Result, "result", "", "the result of the call, or why it failed, for the model")
+	cmd.Flags().StringVar(&c.Result, "result", "", "result of the call, or why it failed: the `TEXT` that the model reads")
 	return a.changes(cmd, func(f changeFlags, args []string) (messages.Command, done, error) {
 		c.ID, c.Reason, c.Call, c.Outcome = f.id, f.reason, messages.CallID(args[1]), messages.Outcome(args[2])
 		switch c.Outcome {

@@ -45,11 +45,11 @@ offline.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.data, "data", defaultData, "folder for all data")
-	fs.StringVar(&f.listen, "listen", usualAddress, "address of the NATS server; if the flag is not given and the port is in use, another port is used")
-	fs.StringVar(&f.config, "config", "", "file with agents (default: ./"+defaultConfig+", if it exists)")
-	fs.StringVar(&f.model, "model", "", "model of the demo agents, such as openai/gpt-5.5")
-	fs.StringVar(&f.sync, "sync", "always", "when data is written to disk: always (before it is acknowledged) or relaxed (within a second)")
+	fs.StringVar(&f.data, "data", defaultData, "`FOLDER` for all data")
+	fs.StringVar(&f.listen, "listen", usualAddress, "`ADDRESS` of the NATS server, host:port; if the flag is not given and the port is in use, another port is used")
+	fs.StringVar(&f.config, "config", "", "`FILE` with agents (default: ./"+defaultConfig+", if it exists)")
+	fs.StringVar(&f.model, "model", "", "`MODEL` of the demo agents, such as openai/gpt-5.5")
+	fs.StringVar(&f.sync, "sync", "always", "`MODE` of writing to disk: always (before it is acknowledged) or relaxed (within a second)")
 	f.login.add(cmd)
 	keyFlag(cmd, &f.keys)
 	nameFlag(cmd, &f.name)

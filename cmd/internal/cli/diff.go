@@ -27,7 +27,7 @@ was made.
   reprise diff support/t1 support/what-if --wide --limit 0`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDiff(cmd.Context(), args, limit) },
 	}
-	cmd.Flags().IntVar(&limit, "limit", 10, "the most rows, or events, to show of each agent; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 10, "show at most `N` rows, or events, of each agent; 0: all")
 	return a.connects(cmd, defaultTimeout)
 }
 

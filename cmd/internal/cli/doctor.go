@@ -93,15 +93,15 @@ most.`,
 	tenantFlag(cmd, &f.tenant)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.models, "models", false, "call each model of the agents in --config, and check nothing else")
-	fs.StringVar(&f.config, "config", defaultConfig, "file with agents and providers, for --models")
+	fs.StringVar(&f.config, "config", defaultConfig, "`FILE` with agents and providers, for --models")
 	fs.BoolVar(&f.quick, "quick", false, "do not read the store")
 	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare what is derived from the log with a replay")
 	fs.BoolVar(&f.query.Repair, "repair", false, "remove wrong caches, and payloads older than an hour that nothing names")
 	fs.BoolVar(&f.quarantine, "quarantine", false, "remove what cannot be read from the files in --data, and keep a copy; no node may run on the folder")
 	fs.StringVar(&f.accept, "accept-loss", "", "accept that this `STREAM` of the log lost messages: its agents continue with what is left")
-	fs.StringVar(&f.reason, "reason", "", "the reason for --accept-loss; it is stored with your name")
+	fs.StringVar(&f.reason, "reason", "", "`TEXT` of the reason for --accept-loss; it is stored with your name")
 	fs.StringVar(&f.salvage, "salvage", "", "copy what can be read in the folder --data, on which no node runs, to this new backup `FILE`")
-	fs.IntVar(&f.query.Rate, "rate", 0, "how many frames to read in a second (0: the node decides)")
+	fs.IntVar(&f.query.Rate, "rate", 0, "read `N` frames in a second (0: the node decides)")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

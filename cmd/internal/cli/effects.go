@@ -55,7 +55,7 @@ all must match.`,
 	tenantFlag(cmd, &tenant)
 	kindFlag(cmd, &q)
 	callFlags(cmd, &q)
-	cmd.Flags().StringVar(&q.Outcome, "outcome", "", "only calls that are requested, waiting, running, unknown, completed, failed, denied or skipped")
+	cmd.Flags().StringVar(&q.Outcome, "outcome", "", "only calls with this `OUTCOME`: requested, waiting, running, unknown, completed, failed, denied or skipped")
 	cmd.Flags().BoolVar(&q.Repeated, "repeated", false, "only calls that repeat an earlier one of their agent")
 	limitFlag(cmd, &q)
 	turnFlag(cmd, &q)

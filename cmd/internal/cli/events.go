@@ -42,13 +42,13 @@ or --turn is given.`,
 			return a.runEvents(cmd.Context(), args[0], q)
 		},
 	}
-	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show")
+	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "show events from this `EVENT` on")
 	tailFlag(cmd, &q, "events")
 	turnFlag(cmd, &q)
-	cmd.Flags().IntVar(&q.Limit, "limit", 0, "the most events to show (default: all)")
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "show at most `N` events (default: all)")
 	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put payloads that are stored as blobs into the events")
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "continue with new events until Ctrl-C")
-	return waitsFor(a.connects(cmd, 0), "an answer, or for more of it; with --follow: how long to follow")
+	return waitsFor(a.connects(cmd, 0), "an answer, or for more of it; with --follow: to follow")
 }
 
 // followedFrom is how many events that have happened --follow shows first.

@@ -67,12 +67,12 @@ The file gets its name only when it is complete.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&x.to, "to", "", "file to write; - for standard output")
-	f.StringVar(&x.as, "as", exportForms[0], "what to write: "+words(exportForms))
+	f.StringVar(&x.to, "to", "", "`FILE` to write; - for standard output")
+	f.StringVar(&x.as, "as", exportForms[0], "`FORMAT` to write: "+words(exportForms))
 	x.chosen.flags(cmd)
-	f.Uint64Var((*uint64)(&x.at), "at", 0, "last event; the rest of its frame is included (default: the newest)")
+	f.Uint64Var((*uint64)(&x.at), "at", 0, "last `EVENT`; the rest of its frame is included (default: the newest)")
 	f.BoolVar(&x.noBlobs, "no-blobs", false, "leave out large payloads; they are named by size and hash")
-	f.StringArrayVar(&x.redact, "redact", nil, "regular expression, or file of rules, for texts to replace; may be given several times")
+	f.StringArrayVar(&x.redact, "redact", nil, "`REGEXP`, or file of rules, for texts to replace; may be given several times")
 	f.BoolVar(&x.unmatched, "allow-unmatched", false, "write the file even if a rule matches nothing")
 	f.BoolVar(&x.force, "force", false, "replace the file if it exists")
 	return waitsFor(a.connects(cmd, 0), "all of it")

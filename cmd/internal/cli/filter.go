@@ -33,7 +33,7 @@ func (w *when) inUTC() {
 func (w *when) String() string { return w.text }
 
 // Type is what the help calls it.
-func (w *when) Type() string { return "time" }
+func (w *when) Type() string { return "TIME" }
 
 // Set reads it.
 func (w *when) Set(text string) error {
@@ -69,7 +69,7 @@ type whereFlag struct{ q *messages.Query }
 func (w whereFlag) String() string { return "" }
 
 // Type is what the help calls it.
-func (w whereFlag) Type() string { return "path=value" }
+func (w whereFlag) Type() string { return "PATH=VALUE" }
 
 // Set reads one path and its value.
 func (w whereFlag) Set(text string) error {
@@ -90,8 +90,8 @@ func (w whereFlag) Set(text string) error {
 // callFlags gives cmd the flags that choose calls of tools.
 func callFlags(cmd *cobra.Command, q *messages.Query) {
 	f := cmd.Flags()
-	f.StringVar(&q.Tool, "tool", "", "only calls of this tool")
-	f.Var(whereFlag{q}, "where", "only calls whose arguments hold this value, such as order=7 or customer.name=Ann; may be repeated")
+	f.StringVar(&q.Tool, "tool", "", "only calls of this `TOOL`")
+	f.Var(whereFlag{q}, "where", "only calls with this argument, such as order=7 or customer.name=Ann; may be repeated")
 	timeFlags(cmd, q, "only calls that were asked for")
 }
 
@@ -103,12 +103,12 @@ func timeFlags(cmd *cobra.Command, q *messages.Query, what string) {
 
 // kindFlag gives cmd the flag --kind.
 func kindFlag(cmd *cobra.Command, q *messages.Query) {
-	cmd.Flags().StringVar(&q.Kind, "kind", "", "only agents of this kind")
+	cmd.Flags().StringVar(&q.Kind, "kind", "", "only agents of this `KIND`")
 }
 
 // limitFlag gives cmd the flag --limit.
 func limitFlag(cmd *cobra.Command, q *messages.Query) {
-	cmd.Flags().IntVar(&q.Limit, "limit", 0, "the most lines (default: all)")
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "show at most `N` lines (default: all)")
 }
 
 // ofAll refuses flags that only mean something without an agent, or only with
@@ -171,4 +171,4 @@ func (s *byteSize) String() string {
 }
 
 // Type is how help names the value.
-func (*byteSize) Type() string { return "bytes" }
+func (*byteSize) Type() string { return "BYTES" }

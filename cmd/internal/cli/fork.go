@@ -44,7 +44,7 @@ call, or for the same tool and arguments. Without such a result it waits for a p
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runFork(cmd.Context(), args, f) },
 	}
 	f.flags(cmd)
-	cmd.Flags().Uint64Var(&f.at, "at", 0, "the last event that both share (default: the newest of AGENT)")
+	cmd.Flags().Uint64Var(&f.at, "at", 0, "last `EVENT` that both share (default: the newest of AGENT)")
 	setFlag(cmd, &f.set)
 	cmd.Flags().BoolVar(&f.tools, "use-tools", false, "let the fork run its tools from the beginning")
 	return a.connects(cmd, defaultTimeout)

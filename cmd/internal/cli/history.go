@@ -15,7 +15,7 @@ import (
 
 // asOf gives cmd the flag --at.
 func asOf(cmd *cobra.Command, q *messages.Query) {
-	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "show it as of this event (default: the newest)")
+	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "show it as of this `EVENT` (default: the newest)")
 }
 
 func (a *app) history() *cobra.Command {

@@ -59,11 +59,11 @@ key.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.agent, "agent", "", "import only this `AGENT` of the file (default: all)")
-	fs.StringVar(&f.as, "as", "", "address of the imported agent, if it is only one (default: the address in the file)")
-	fs.StringVar(&f.keyFile, "key-file", "", "file with the wrapping key, if the store is encrypted (default: $"+keyVariable+")")
+	fs.StringVar(&f.as, "as", "", "`ADDRESS` of the imported agent, if it is only one (default: the address in the file)")
+	fs.StringVar(&f.keyFile, "key-file", "", "`FILE` with the wrapping key, if the store is encrypted (default: $"+keyVariable+")")
 	setFlag(cmd, &f.set)
 	fs.BoolVar(&f.dry, "dry", false, "call no tools until \"reprise use-tools\"")
-	fs.StringVar(&f.reason, "reason", "", "the reason, for the log")
+	fs.StringVar(&f.reason, "reason", "", "`TEXT` of the reason, for the log")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 

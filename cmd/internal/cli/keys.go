@@ -17,7 +17,7 @@ const keyVariable = "REPRISE_KEY"
 // keyFlag gives cmd the flag --key-file.
 func keyFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "key-file", "",
-		"file with the wrapping key, 32 bytes in hex or base64; older keys may follow it (default: encryption in the config, else $"+keyVariable+")")
+		"`FILE` with the wrapping key, 32 bytes in hex or base64; older keys may follow it (default: encryption in the config, else $"+keyVariable+")")
 }
 
 // wrappingKeys finds the wrapping keys: in the file of the flag, else where the

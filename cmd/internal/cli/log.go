@@ -18,8 +18,8 @@ type logging struct {
 // logFlags gives cmd the flags of its log; level is the usual one.
 func (a *app) logFlags(cmd *cobra.Command, level slog.Level) {
 	f := cmd.Flags()
-	f.StringVar(&a.logging.level, "log-level", strings.ToLower(level.String()), "lowest level that is logged: debug, info, warn or error")
-	f.StringVar(&a.logging.format, "log-format", "text", "format of the log on standard error: text or json")
+	f.StringVar(&a.logging.level, "log-level", strings.ToLower(level.String()), "lowest `LEVEL` that is logged: debug, info, warn or error")
+	f.StringVar(&a.logging.format, "log-format", "text", "`FORMAT` of the log on standard error: text or json")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "the same as --log-level debug")
 }
 

@@ -24,7 +24,7 @@ type loginFlags struct {
 
 func (f *loginFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.auth, "auth", "", "file with the login of the embedded NATS server, user:password or a token; commands on this machine find it in the data folder (default: $"+loginVariable+", else there is no login)")
+	fs.StringVar(&f.auth, "auth", "", "`FILE` with the login of the embedded NATS server, user:password or a token; commands on this machine find it in the data folder (default: $"+loginVariable+", else there is no login)")
 	fs.BoolVar(&f.insecure, "insecure", false, "allow an embedded NATS server without a login that other machines can reach: they may then read, approve and delete everything")
 }
 

@@ -13,7 +13,7 @@ import (
 
 // tenantFlag gives cmd the flag --tenant.
 func tenantFlag(cmd *cobra.Command, tenant *string) {
-	cmd.Flags().StringVar(tenant, "tenant", messages.DefaultTenant, "tenant to read")
+	cmd.Flags().StringVar(tenant, "tenant", messages.DefaultTenant, "`TENANT` to read")
 }
 
 func (a *app) ls() *cobra.Command {
@@ -37,8 +37,8 @@ is behind the log, a line names it and the exit code is 1.`,
 	kindFlag(cmd, &q)
 	cmd.Flags().Var(&when{at: &q.Since}, "since", "only agents with an event since then: 90m, 24h, 7d, a date or a time")
 	limitFlag(cmd, &q)
-	cmd.Flags().StringVar((*string)(&q.Phase), "phase", "", "only agents that are idle, running, paused or deleted")
-	cmd.Flags().StringVar(&q.Last, "last", "", "only agents whose last turn ended like this: failed")
+	cmd.Flags().StringVar((*string)(&q.Phase), "phase", "", "only agents in this `PHASE`: idle, running, paused or deleted")
+	cmd.Flags().StringVar(&q.Last, "last", "", "only agents whose last turn ended in this `PHASE`: failed")
 	cmd.Flags().BoolVar(&q.Deleted, "deleted", false, "list deleted agents, too")
 	return a.connects(cmd, defaultTimeout)
 }

@@ -112,8 +112,8 @@ type httpFlags struct {
 }
 
 func (f *httpFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.hosts, "http-host", nil, "host names of --http, beside localhost; requests for other names are refused, except for health and readiness (default: none on a loopback address, any elsewhere)")
-	cmd.Flags().StringVar(&f.address, "http", usualHTTP, "address of health, readiness and metrics: host:port, port 0 for any free one, or off; if the flag is not given and the port is in use, they are not served")
+	cmd.Flags().StringSliceVar(&f.hosts, "http-host", nil, "host `NAMES` of --http, beside localhost; requests for other names are refused, except for health and readiness (default: none on a loopback address, any elsewhere)")
+	cmd.Flags().StringVar(&f.address, "http", usualHTTP, "`ADDRESS` of health, readiness and metrics: host:port, port 0 for any free one, or off; if the flag is not given and the port is in use, they are not served")
 }
 
 // serves takes over the flags of HTTP; given reports whether --http is one of them.
@@ -136,7 +136,7 @@ func (n *node) serves(f httpFlags, given bool) error {
 
 // nameFlag gives cmd the flag --name.
 func nameFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "name", "", "name of this node in nodes, drain and its log (default: the name of the machine)")
+	cmd.Flags().StringVar(name, "name", "", "`NAME` of this node in nodes, drain and its log (default: the name of the machine)")
 }
 
 // announce writes the address file and reports whether the node is ready.

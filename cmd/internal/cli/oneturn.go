@@ -143,12 +143,12 @@ func costText(u messages.Usage, cost messages.Cost) string {
 
 // turnFlag gives cmd the flag --turn.
 func turnFlag(cmd *cobra.Command, q *messages.Query) {
-	cmd.Flags().StringVar((*string)(&q.Turn), "turn", "", "only what belongs to this turn, such as t12")
+	cmd.Flags().StringVar((*string)(&q.Turn), "turn", "", "only what belongs to this `TURN`, such as t12")
 }
 
 // tailFlag gives cmd the flag --tail.
 func tailFlag(cmd *cobra.Command, q *messages.Query, what string) {
-	cmd.Flags().IntVar(&q.Tail, "tail", 0, "only this many of the newest "+what)
+	cmd.Flags().IntVar(&q.Tail, "tail", 0, "only the newest `N` "+what)
 }
 
 // noneOf is the error for a turn of which there is nothing; nil if q names none.

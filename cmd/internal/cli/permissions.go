@@ -61,12 +61,12 @@ passwords, for tools that make accounts by JWT.`,
 		RunE: func(*cobra.Command, []string) error { return a.runPermissions(f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.tenant, "tenant", "", "the tenant whose users and account are printed")
-	fs.StringSliceVar(&f.agents, "agent", nil, "agent of the tenant that its users are limited to: KIND/KEY (repeatable; default: all)")
-	fs.StringSliceVar(&f.roles, "role", []string{string(tenant.Publish), string(tenant.Read)}, "publish, read, decide; or node or admin alone")
-	fs.StringArrayVar(&f.users, "user", nil, "a user, with roles and an agent if they differ: NAME[=ROLE,ROLE][@KIND/KEY] (repeatable; default: one user with the name of the tenant)")
+	fs.StringVar(&f.tenant, "tenant", "", "`TENANT` whose users and account are printed")
+	fs.StringSliceVar(&f.agents, "agent", nil, "limit users to this `KIND/KEY`, an agent of the tenant (repeatable; default: all)")
+	fs.StringSliceVar(&f.roles, "role", []string{string(tenant.Publish), string(tenant.Read)}, "`ROLES` of the users: publish, read, decide; or node or admin alone")
+	fs.StringArrayVar(&f.users, "user", nil, "user, as `NAME[=ROLE,ROLE][@KIND/KEY]` if roles or agent differ (repeatable; default: one user with the name of the tenant)")
 	fs.BoolVar(&f.shared, "shared", false, "put users and nodes into one account, in which they are not isolated from one another")
-	fs.StringVar(&f.root, "root", messages.DefaultRoot, "first token of the installation's subjects")
+	fs.StringVar(&f.root, "root", messages.DefaultRoot, "first `TOKEN` of the installation's subjects")
 	return cmd
 }
 

@@ -67,9 +67,9 @@ Words in capital letters stand for what you write. What is in brackets may be le
 
 ## Environment variables
 
-If neither a flag nor one that excludes it is given, the flag is read from its variable: ` + "`REPRISE_`" + ` and the name of the flag in
-capital letters, with ` + "`_` for `-`" + `. ` + "`REPRISE_LOG_FORMAT=json` is `--log-format json`" + `. An empty variable counts as not set. This holds for
-all flags but ` + "`--agent`, `--all`, `--auth`, `--id`, `--turn`, `--yes`" + `, and the ` + "`--name`" + ` of a timer. Further variables:
+A flag that is not given is read from its variable, unless a flag that excludes it is given. The variable is ` + "`REPRISE_`" + ` and the name of
+the flag in capital letters, with ` + "`_` for `-`" + `. ` + "`REPRISE_LOG_FORMAT=json` is `--log-format json`" + `. An empty variable counts as not set. The flags
+` + "`--agent`, `--all`, `--auth`, `--id`, `--turn`, `--yes`" + ` and the ` + "`--name`" + ` of a timer have no variable. Further variables:
 
 | variable | what |
 |---|---|
@@ -158,8 +158,12 @@ func flags(b *strings.Builder, c *cobra.Command, set *pflag.FlagSet) {
 		if f.Shorthand != "" {
 			name = "`-" + f.Shorthand + "`, " + name
 		}
-		if value != "" {
-			name += " " + strings.TrimSuffix(strings.ToUpper(value), "ARRAY")
+		switch {
+		case value == "":
+		case f.NoOptDefVal != "":
+			name += "[=" + value + "]"
+		default:
+			name += " " + value
 		}
 		without, variable := f.DefValue, variableOf(f.Name)
 		if slices.Contains([]string{"", "0", "0s", "false", "[]"}, without) || strings.Contains(text, "(default") {
@@ -246,6 +250,11 @@ func TestCommands(t *testing.T) {
 		if c.Example == "" && arguments(c.Use) != nil && c.Parent().Name() != "completion" && c.Name() != "help" {
 			t.Errorf("%s takes arguments and has no example", c.CommandPath())
 		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); value != strings.ToUpper(value) {
+				t.Errorf("%s: the help of --%s calls its value %s: name it in backquotes and capital letters", c.CommandPath(), f.Name, value)
+			}
+		})
 		for line := range strings.Lines(c.Example) {
 			if c.Parent() == nil || c.Parent().Name() != "completion" && c.Name() != "completion" {
 				example(t, c.CommandPath(), strings.TrimSuffix(line, "\n"))

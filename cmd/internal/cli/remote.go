@@ -41,8 +41,8 @@ type remoteFlags struct {
 func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command {
 	f := cmd.Flags()
 	a.serverFlags(cmd)
-	cmd.PersistentFlags().StringVar(&a.remote.data, "data", defaultData, "data folder of a node on this machine, whose address is used if neither --nats, --context nor NATS_URL is given (given, it comes before NATS_URL)")
-	f.StringVar(&a.remote.options.Person, "person", "", "your name, for the log of what you change; it is recorded as claimed (default: the user of this machine)")
+	cmd.PersistentFlags().StringVar(&a.remote.data, "data", defaultData, "data `FOLDER` of a node on this machine, to find its server, unless --nats, --context or NATS_URL is given; --data comes before NATS_URL")
+	f.StringVar(&a.remote.options.Person, "person", "", "your `NAME`, for the log of what you change; it is not checked (default: the user of this machine)")
 	f.Duration("timeout", timeout, "")
 	return waitsFor(cmd, "an answer, or for more of it")
 }
@@ -50,7 +50,7 @@ func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command
 // waitsFor says in the help of cmd what --timeout bounds.
 func waitsFor(cmd *cobra.Command, what string) *cobra.Command {
 	f := cmd.Flags().Lookup("timeout")
-	if f.Usage = "how long to wait for " + what; f.DefValue == "0s" {
+	if f.Usage = "`DURATION` to wait for " + what; f.DefValue == "0s" {
 		f.Usage += " (0s: without a limit)"
 	}
 	return cmd
@@ -66,15 +66,15 @@ func (r *remoteFlags) read(cmd *cobra.Command) {
 // them apart.
 func (a *app) serverFlags(cmd *cobra.Command) {
 	f, o := cmd.PersistentFlags(), &a.remote.options
-	f.StringVar(&o.URL, "nats", "", "URL of the NATS server, or of several: url,url, each with its own user:password@ if they have a login (default: NATS_URL)")
-	f.StringVar(&o.Context, "context", "", "context of the nats command line tool to log in with")
-	f.StringVar(&o.Creds, "creds", "", "file with NATS credentials")
-	f.StringVar(&o.InboxPrefix, "inbox-prefix", "", "prefix of the subjects of answers, for a user who may read no others: see permissions")
-	f.StringVar(&o.NKey, "nkey", "", "file with the seed of a NATS user's key")
-	f.StringVar(&o.CA, "tlsca", "", "file with the certificates of the authorities that sign the NATS server's certificate")
-	f.StringVar(&o.Cert, "tlscert", "", "file with the certificate of this client for the NATS server")
-	f.StringVar(&o.Key, "tlskey", "", "file with the key of --tlscert")
-	f.StringVar(&o.Root, "root", messages.DefaultRoot, "first token of the installation's subjects")
+	f.StringVar(&o.URL, "nats", "", "`URL` of the NATS server, or several: url,url, each with its own user:password@ if there is a login (default: NATS_URL)")
+	f.StringVar(&o.Context, "context", "", "`NAME` of a context of the nats command line tool to log in with")
+	f.StringVar(&o.Creds, "creds", "", "`FILE` with NATS credentials")
+	f.StringVar(&o.InboxPrefix, "inbox-prefix", "", "`PREFIX` of the subjects of answers, for a user who may read no others: see permissions")
+	f.StringVar(&o.NKey, "nkey", "", "`FILE` with the seed of a NATS user's key")
+	f.StringVar(&o.CA, "tlsca", "", "`FILE` with the certificates of the authorities that sign the NATS server's certificate")
+	f.StringVar(&o.Cert, "tlscert", "", "`FILE` with the certificate of this client for the NATS server")
+	f.StringVar(&o.Key, "tlskey", "", "`FILE` with the key of --tlscert")
+	f.StringVar(&o.Root, "root", messages.DefaultRoot, "first `TOKEN` of the installation's subjects")
 }
 
 // addressFile is where a node with an embedded server writes its URL.

@@ -42,8 +42,8 @@ payloads are shown by size and hash; --whole shows them in full.`,
 			return a.runReplay(cmd, args[0], q, plain)
 		},
 	}
-	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first event to show; those before it are replayed and not shown")
-	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "last event to replay (default: the newest)")
+	cmd.Flags().Uint64Var((*uint64)(&q.From), "from", 0, "first `EVENT` to show; those before it are replayed and not shown")
+	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "last `EVENT` to replay (default: the newest)")
 	turnFlag(cmd, &q)
 	cmd.Flags().BoolVar(&q.Whole, "whole", false, "show payloads that are stored as blobs in full; implies --wide")
 	cmd.Flags().BoolVar(&plain, "plain", false, "print lines of text, also on a terminal")

@@ -71,13 +71,13 @@ serve, each key is tried first.`,
 	}
 	a.serverFlags(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&a.remote.data, "data", defaultData, "folder to make, if neither --nats, --context nor NATS_URL is given (given, it comes before NATS_URL)")
+	fs.StringVar(&a.remote.data, "data", defaultData, "`FOLDER` to make, if neither --nats, --context nor NATS_URL is given (given, it comes before NATS_URL)")
 	fs.BoolVar(&f.keys, "keys", false, "put back the keys of encrypted agents that \"backup --keys\" has copied")
-	fs.StringVar(&f.keyFile, "key-file", "", "with --keys: file with the wrapping key to try the keys with (default: $"+keyVariable+")")
+	fs.StringVar(&f.keyFile, "key-file", "", "with --keys: `FILE` with the wrapping key to try the keys with (default: $"+keyVariable+")")
 	fs.BoolVar(&f.again, "again", false, "remove what an interrupted restore has left on that server")
 	fs.BoolVar(&f.dry, "dry-run", false, "only check the file and print what is in it")
 	fs.BoolVar(&f.unchecked, "no-check", false, "do not check the store after it is made")
-	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream (0: as many as in the backup)")
+	fs.IntVar(&f.replicas, "replicas", 0, "keep `N` copies of each stream (0: as many as in the backup)")
 	return cmd
 }
 

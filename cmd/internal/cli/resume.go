@@ -19,11 +19,11 @@ type raiseFlags struct {
 // prefix; whose is what they limit.
 func (f *raiseFlags) raises(cmd *cobra.Command, prefix, whose string) {
 	fs := cmd.Flags()
-	fs.IntVar(&f.steps, prefix+"max-steps", 0, "new limit of model calls in "+whose+" (default: the current one)")
-	fs.IntVar(&f.tokens, prefix+"max-tokens", 0, "new limit of tokens in "+whose)
+	fs.IntVar(&f.steps, prefix+"max-steps", 0, "new limit: `N` model calls in "+whose+" (default: the current one)")
+	fs.IntVar(&f.tokens, prefix+"max-tokens", 0, "new limit: `N` tokens in "+whose)
 	fs.Float64Var(&f.cost, prefix+"max-cost", 0,
-		"new limit of the cost of "+whose+", in the unit of the price table; a model without a price costs nothing")
-	fs.DurationVar(&f.duration, prefix+"max-duration", 0, "new limit of the time that "+whose+" may run, such as 10m")
+		"new limit: `COST` of "+whose+", in the unit of the price table; a model without a price costs nothing")
+	fs.DurationVar(&f.duration, prefix+"max-duration", 0, "new limit: `DURATION` of "+whose+", such as 10m")
 }
 
 func (f *raiseFlags) raised(prefix string) (messages.LimitOverrides, error) {

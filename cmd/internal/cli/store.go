@@ -55,7 +55,7 @@ The command needs an administrator's permission: $JS.API.>.`,
 			return a.scaleStore(ctx, replicas, dry)
 		},
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 0, "number of copies of each stream and bucket")
+	cmd.Flags().IntVar(&replicas, "replicas", 0, "keep `N` copies of each stream and bucket")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print what would be changed")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }

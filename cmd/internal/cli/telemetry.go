@@ -23,7 +23,7 @@ const (
 
 // otlpFlag gives a command that runs a node the flag --otlp.
 func otlpFlag(cmd *cobra.Command, address *string) {
-	cmd.Flags().StringVar(address, "otlp", "", "base address of an OpenTelemetry collector that accepts OTLP over HTTP, for the spans of turns, such as http://localhost:4318 (default: telemetry in the file, else $"+otlpVariable+", else nothing is sent)")
+	cmd.Flags().StringVar(address, "otlp", "", "base `URL` of an OpenTelemetry collector that accepts OTLP over HTTP, for the spans of turns, such as http://localhost:4318 (default: telemetry in the file, else $"+otlpVariable+", else nothing is sent)")
 }
 
 // telemetryOf returns where a node sends spans: to the address of a flag, that of the file, or that

@@ -22,11 +22,11 @@ type laterFlags struct {
 func (f *laterFlags) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.set = fs
-	fs.StringVar(&f.in, "in", "", "deliver the input after this time, such as 90m or 24h, at most ten years")
-	fs.StringVar(&f.at, "at", "", "deliver it at this time, such as 2026-11-22T09:00 (in the zone --tz, else that of this machine) or 2026-11-22T09:00:00Z")
-	fs.StringVar(&f.cron, "cron", "", "deliver it repeatedly: minute, hour, day of the month, month, day of the week, such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly, @yearly")
-	fs.StringVar(&f.zone, "tz", "", "time zone of --cron or --at, such as Europe/Berlin (default of --cron: UTC)")
-	fs.StringVar(&f.name, "name", "", "name of the timer (default: the id of the input)")
+	fs.StringVar(&f.in, "in", "", "deliver the input after this `DURATION`, such as 90m or 24h, at most ten years")
+	fs.StringVar(&f.at, "at", "", "deliver the input at this `TIME`, such as 2026-11-22T09:00 (in the zone --tz, else that of this machine) or 2026-11-22T09:00:00Z")
+	fs.StringVar(&f.cron, "cron", "", "deliver the input repeatedly, by this `SCHEDULE`: minute, hour, day of the month, month, day of the week, such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly, @yearly")
+	fs.StringVar(&f.zone, "tz", "", "time `ZONE` of --cron or --at, such as Europe/Berlin (default of --cron: UTC)")
+	fs.StringVar(&f.name, "name", "", "`NAME` of the timer (default: the id of the input)")
 }
 
 // laterNames are the names of the flags.

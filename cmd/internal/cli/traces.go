@@ -40,7 +40,7 @@ questions, answers, arguments and results. The text form has no contents.`,
 	asOf(cmd, &q)
 	f := cmd.Flags()
 	f.BoolVar(&q.Whole, "content", false, "with -o json or --otlp, include questions and answers, and arguments and results of tools")
-	f.StringVar(&otlp, "otlp", "", "send the spans to the collector at this base address, such as http://localhost:4318 (with the headers of $"+otlpHeadersVariable+")")
+	f.StringVar(&otlp, "otlp", "", "send the spans to the collector at this base `URL`, such as http://localhost:4318 (with the headers of $"+otlpHeadersVariable+")")
 	return a.connects(cmd, defaultTimeout)
 }
 

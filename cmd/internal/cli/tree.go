@@ -31,7 +31,7 @@ With --at it shows what AGENT had recorded at that event; the logs of children a
 		Example: `  reprise tree team/main`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTree(cmd.Context(), args[0], at) },
 	}
-	cmd.Flags().Uint64Var((*uint64)(&at), "at", 0, "show it as of this event of AGENT")
+	cmd.Flags().Uint64Var((*uint64)(&at), "at", 0, "show it as of this `EVENT` of AGENT")
 	return a.connects(cmd, defaultTimeout)
 }
 

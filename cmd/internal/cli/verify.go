@@ -67,8 +67,8 @@ below --min-score; with --live-tools alone also if a result differs.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&v.candidate, "candidate", "", "file with the definitions to decide with, such as ./reprise.yaml")
-	f.StringVar(&v.from, "from-file", "", "exported file to verify, instead of agents of a node")
+	f.StringVar(&v.candidate, "candidate", "", "`FILE` with the definitions to decide with, such as ./reprise.yaml")
+	f.StringVar(&v.from, "from-file", "", "exported `FILE` to verify, instead of agents of a node")
 	v.chosen.flags(cmd)
 	v.live.flags(f)
 	return waitsFor(a.connects(cmd, 0), "all of it")

@@ -34,11 +34,11 @@ type liveFlags struct {
 
 func (l *liveFlags) flags(f *pflag.FlagSet) {
 	f.BoolVar(&l.model, "live-model", false, "let the models of the file answer the recorded inputs again")
-	f.StringVar(&l.tools, "live-tools", "", "call tools again: those that only read, or with =all every tool")
+	f.StringVar(&l.tools, "live-tools", "", "call tools again, those of this `MODE`: read-only (if none is given) or all")
 	f.Lookup("live-tools").NoOptDefVal = string(rerun.ReadOnly)
 	f.StringArrayVar(&l.set, "set", nil, "with --live-model, "+setUsage)
-	f.StringVar(&l.grade, "grade", "", "with --live-model, `PROGRAM` and its arguments that scores a run")
-	f.Float64Var(&l.minScore, "min-score", 0, "with --grade, the lowest score that the new run of an agent may have")
+	f.StringVar(&l.grade, "grade", "", "with --live-model, score each run with this `PROGRAM` and its arguments")
+	f.Float64Var(&l.minScore, "min-score", 0, "with --grade, the lowest `SCORE` that the new run of an agent may have")
 }
 
 // given notes which of the flags are given.

@@ -100,9 +100,12 @@ func reference(root *cobra.Command) string {
 	b.WriteString("| Others | [completion](#reprise-completion) |\n")
 	b.WriteString(between)
 	flags(&b, root, root.PersistentFlags())
-	b.WriteString("\n## Connection flags\n\nCommands that talk to a node find it by these flags, by `NATS_URL`, or in the data folder of a node on the same machine.\n\n")
+	b.WriteString("\n## Connection flags\n\nCommands that talk to a node find it by these flags, by `NATS_URL`, or in the data folder of a node on the same machine.\n" +
+		"Where one means something else, or has another default, the section of the command lists it. `serve` and `restore` have no `--person` and no `--timeout`.\n\n")
 	show, _, _ := root.Find([]string{"show"})
 	flags(&b, show, show.PersistentFlags())
+	b.WriteString("\n## Shared flags\n\nSeveral commands have these. The section of a command names those that it has.\n\n")
+	flags(&b, show, shared(root))
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
 		for _, c := range grouped(root, g.ID) {
@@ -113,6 +116,22 @@ func reference(root *cobra.Command) string {
 	completion, _, _ := root.Find([]string{"completion"})
 	describe(&b, completion)
 	return b.String()
+}
+
+// shared are flags that several commands have, as one of these has them.
+func shared(root *cobra.Command) *pflag.FlagSet {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for name, of := range map[string]string{"at": "show", "id": "interrupt", "limit": "ls", "reason": "interrupt", "tenant": "ls", "turn": "events", "watch": "show"} {
+		c, _, _ := root.Find([]string{of})
+		set.AddFlag(c.Flags().Lookup(name))
+	}
+	return set
+}
+
+// same reports whether the flag is described as the one of its name in set.
+func same(set *pflag.FlagSet, f *pflag.Flag) bool {
+	other := set.Lookup(f.Name)
+	return other != nil && other.Usage == f.Usage && other.DefValue == f.DefValue
 }
 
 func grouped(root *cobra.Command, group string) []*cobra.Command {
@@ -127,17 +146,32 @@ func describe(b *strings.Builder, c *cobra.Command) {
 	if c.Example != "" {
 		fmt.Fprintf(b, "\nExamples:\n\n```text\n%s\n```\n", regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.Example, ""))
 	}
-	var own bytes.Buffer
-	local := c.LocalNonPersistentFlags()
-	if local.HasAvailableFlags() {
-		var table strings.Builder
-		if flags(&table, c, local); table.Len() > 0 {
-			own.WriteString("\n" + table.String())
+	show, _, _ := c.Root().Find([]string{"show"})
+	own, elsewhere := pflag.NewFlagSet("", pflag.ContinueOnError), []string(nil)
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if same(shared(c.Root()), f) {
+			elsewhere = append(elsewhere, "`--"+f.Name+"`")
+		} else {
+			own.AddFlag(f)
 		}
+	})
+	c.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !same(show.PersistentFlags(), f) {
+			own.AddFlag(f)
+		}
+	})
+	var table strings.Builder
+	if flags(&table, c, own); table.Len() > 0 {
+		b.WriteString("\n" + table.String())
 	}
-	b.Write(own.Bytes())
+	if elsewhere != nil {
+		elsewhere = []string{"[shared flags](#shared-flags) " + strings.Join(elsewhere, ", ")}
+	}
 	if c.HasAvailablePersistentFlags() {
-		b.WriteString("\nAnd the [connection flags](#connection-flags).\n")
+		elsewhere = append(elsewhere, "[connection flags](#connection-flags)")
+	}
+	if elsewhere != nil {
+		fmt.Fprintf(b, "\nAlso: %s.\n", strings.Join(elsewhere, "; "))
 	}
 	for _, below := range c.Commands() {
 		if below.Name() != "help" {

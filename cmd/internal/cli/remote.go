@@ -39,9 +39,9 @@ type remoteFlags struct {
 
 // connects gives cmd the flags of a command that talks to a node.
 func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command {
-	f := cmd.Flags()
 	a.serverFlags(cmd)
-	cmd.PersistentFlags().StringVar(&a.remote.data, "data", defaultData, "data `FOLDER` of a node on this machine, to find its server, unless --nats, --context or NATS_URL is given; --data comes before NATS_URL")
+	f := cmd.PersistentFlags()
+	f.StringVar(&a.remote.data, "data", defaultData, "data `FOLDER` of a node on this machine, to find its server, unless --nats, --context or NATS_URL is given; --data comes before NATS_URL")
 	f.StringVar(&a.remote.options.Person, "person", "", "your `NAME`, for the log of what you change; it is not checked (default: the user of this machine)")
 	f.Duration("timeout", timeout, "")
 	return waitsFor(cmd, "an answer, or for more of it")
@@ -49,7 +49,7 @@ func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command
 
 // waitsFor says in the help of cmd what --timeout bounds.
 func waitsFor(cmd *cobra.Command, what string) *cobra.Command {
-	f := cmd.Flags().Lookup("timeout")
+	f := cmd.PersistentFlags().Lookup("timeout")
 	if f.Usage = "`DURATION` to wait for " + what; f.DefValue == "0s" {
 		f.Usage += " (0s: without a limit)"
 	}

@@ -115,6 +115,7 @@ The address of an agent is kind/key or tenant/kind/key, such as assistant/main. 
 		&cobra.Group{ID: groupCheck, Title: "Check and measure:"},
 	)
 	root.AddCommand(a.commands()...)
+	completion(root)
 	a.explained(root)
 	a.completed(root)
 	for _, cmd := range root.Commands() {

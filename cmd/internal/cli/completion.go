@@ -37,6 +37,26 @@ func fixed() map[string][]string {
 // files are the flags that take a file or a folder, which shells complete by themselves.
 var files = []string{"accept", "auth", "candidate", "config", "creds", "data", "from-file", "index-dir", "key-file", "nkey", "redact", "salvage", "system-creds", "tlsca", "tlscert", "tlskey", "to"}
 
+// completion gives root the command completion, that of cobra with a help of its own.
+func completion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, _ := root.Find([]string{"completion"})
+	cmd.Short = "Print the script with which a shell completes commands"
+	cmd.Long = `Print the script with which a shell completes commands, flags and, while a node runs, agents,
+turns, calls and nodes. Write it to where the shell looks for it, then start a new shell:
+
+  bash         reprise completion bash >/etc/bash_completion.d/reprise
+  zsh          reprise completion zsh >"${fpath[1]}/_reprise"
+  fish         reprise completion fish >~/.config/fish/completions/reprise.fish
+  powershell   reprise completion powershell >>$PROFILE
+
+Bash needs the package bash-completion. Zsh needs "autoload -U compinit; compinit" in ~/.zshrc.`
+	for _, shell := range cmd.Commands() {
+		shell.Short = "Print the script for " + shell.Name()
+		shell.Long = shell.Short + `. "reprise completion --help" shows where it is installed.`
+	}
+}
+
 // completed has shells complete the arguments and flags of cmd and of those below it.
 func (a *app) completed(cmd *cobra.Command) {
 	if arguments(cmd.Use) != nil || !cmd.HasSubCommands() {

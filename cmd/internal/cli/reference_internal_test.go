@@ -173,10 +173,11 @@ func describe(b *strings.Builder, c *cobra.Command) {
 	if elsewhere != nil {
 		fmt.Fprintf(b, "\nAlso: %s.\n", strings.Join(elsewhere, "; "))
 	}
+	if c.Name() == "completion" { // its text has those below it
+		return
+	}
 	for _, below := range c.Commands() {
-		if below.Name() != "help" {
-			describe(b, below)
-		}
+		describe(b, below)
 	}
 }
 
@@ -281,7 +282,7 @@ func TestCommands(t *testing.T) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || len(c.Short) > 80 {
 			t.Errorf("%s: the line about it is empty, ends with a full stop or is too long: %q", c.CommandPath(), c.Short)
 		}
-		if c.Example == "" && arguments(c.Use) != nil && c.Parent().Name() != "completion" && c.Name() != "help" {
+		if c.Example == "" && arguments(c.Use) != nil && c.Name() != "help" {
 			t.Errorf("%s takes arguments and has no example", c.CommandPath())
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -290,9 +291,7 @@ func TestCommands(t *testing.T) {
 			}
 		})
 		for line := range strings.Lines(c.Example) {
-			if c.Parent() == nil || c.Parent().Name() != "completion" && c.Name() != "completion" {
-				example(t, c.CommandPath(), strings.TrimSuffix(line, "\n"))
-			}
+			example(t, c.CommandPath(), strings.TrimSuffix(line, "\n"))
 		}
 		for _, below := range c.Commands() {
 			all(below)

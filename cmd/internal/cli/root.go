@@ -13,6 +13,5 @@ func Root() *cobra.Command {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, started: "reprise"}
 	root := a.root()
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
 	return root
 }

@@ -22,7 +22,8 @@ func (a *app) drain() *cobra.Command {
 		Long: `Move the partitions of a node to the other nodes before you stop it.
 
 NODE is the id of the node, the beginning of the id, or its name if only one node has that
-name. The command waits until the node has no partition or has left the cluster. The node
+name. The command waits until the node has no partition or has left the cluster. The other
+nodes may still be taking over the last of its partitions then; inputs for them wait. The node
 continues to pass requests to the others.
 
 Agents continue on their new node. While a tool with on_unknown pause or reconcile runs, the
@@ -62,7 +63,7 @@ func (a *app) runDrain(ctx context.Context, name string, on bool) error {
 	case a.json():
 		return a.object(n)
 	case gone:
-		a.printf("node %s on %s has gone, and has no partitions any more\n", n.ID, n.Host)
+		a.printf("node %s on %s has left the cluster; the other nodes take over its partitions\n", n.ID, n.Host)
 	case on:
 		a.printf("node %s on %s has no partitions now and can be stopped\n", n.ID, n.Host)
 	default:
@@ -71,7 +72,7 @@ func (a *app) runDrain(ctx context.Context, name string, on bool) error {
 	return nil
 }
 
-// drained waits until a node has no partition, or has gone.
+// drained waits until a node has no partition, or is no member of the cluster.
 func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ client.Node, gone bool, err error) {
 	if n.Partitions == 0 {
 		return n, false, nil
@@ -80,13 +81,18 @@ func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ c
 	defer p.end()
 	err = poll(ctx, redraw, func() (done bool, err error) {
 		next, err := c.Node(ctx, n.ID)
+		if err != nil && messages.AsError(err).Code == messages.NotFound { // it has stopped, or is not connected at the moment
+			next = n
+			_, err = c.FindNode(ctx, n.ID)
+		}
 		switch {
-		case err != nil && messages.AsError(err).Code == messages.NotFound: // what drains a node is often about to stop it
+		case err != nil && messages.AsError(err).Code == messages.NotFound: // nor do the others count it as a member
 			n.Partitions, gone = 0, true
+		case err != nil && messages.AsError(err).Code == messages.Unavailable: // no node answers at the moment
 		case err != nil && ctx.Err() == nil:
 			return false, err
 		case err == nil && !next.Draining:
-			return false, fail("", "node %s was ordered to take part again", n.ID)
+			return false, fail("", "the drain of node %s was ended by --off", n.ID)
 		case err == nil:
 			n = next
 		}

@@ -602,7 +602,7 @@ func (n *Node) Drain(ctx context.Context, on bool) error {
 
 // keeps is why a node that drains does not become empty.
 func keeps(left int) *messages.Error {
-	return messages.Refuse(messages.Conflict, "no other node takes partitions any more, so the %d that are left stay here: start a node, or have one that drains take part again", left)
+	return messages.Refuse(messages.Conflict, "no other node takes partitions any more, so the remaining %d stay here: start a node, or end the drain of another", left)
 }
 
 func (n *Node) mayDrain(on bool) error {

@@ -70,7 +70,7 @@ func (n *Node) ordered(ctx context.Context, o client.NodeOrder) (answer client.N
 		if err := n.mayDrain(*o.Drain); err != nil {
 			return answer, err
 		}
-		n.cfg.Logger.Info("an operator has this node drain, or take part again", "drain", *o.Drain)
+		n.cfg.Logger.Info("an operator started or ended the drain of this node", "drain", *o.Drain)
 		if err := n.ownership.Drain(ctx, *o.Drain); err != nil {
 			return answer, messages.Refuse(messages.Unavailable, "the other nodes could not be notified yet: %v", err)
 		}

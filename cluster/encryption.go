@@ -68,15 +68,15 @@ func (n *Node) rotates(keys *encrypted.Keys) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			n.cfg.Logger.Warn("the agents' keys could not all be wrapped by the newest wrapping key; the older ones are needed still", "error", err)
+			n.cfg.Logger.Warn("the agents' keys could not all be wrapped by the newest wrapping key; the older ones are still needed", "error", err)
 		default:
-			n.cfg.Logger.Info("the agents' keys are wrapped by the newest wrapping key; once every node has it the older ones can go", "wrapped", wrapped)
+			n.cfg.Logger.Info("the agents' keys are wrapped by the newest wrapping key; once every node has it, the older ones can be removed", "wrapped", wrapped)
 		}
 	})
 }
 
 // errPlain ends a node that writes plain what others encrypt.
-var errPlain = errors.New("this store has been encrypted since this node was started, and this node has no wrapping key: what it wrote would be plain; it stops, and its agents go on at other nodes; start it again with the wrapping key (reprise: --key-file or REPRISE_KEY)")
+var errPlain = errors.New("this store has been encrypted since this node was started, and this node has no wrapping key: it would write unencrypted data, so it stops, and its agents continue on other nodes; start it again with the wrapping key (reprise: --key-file or REPRISE_KEY)")
 
 // staysPlain refuses what a node without keys wants to do once the store has been
 // encrypted, and ends the node.

@@ -140,7 +140,7 @@ func (c *limiter) watch(nc *nats.Conn) {
 			case status == nats.RECONNECTING: // an attempt has failed
 				if why := refusal(nc); why != nil && !refused[why.Error()] {
 					refused[why.Error()] = true
-					tell.Warn("the NATS server refuses this node's login; it is tried again until it does not", "error", why, "do", client.Advice(why))
+					tell.Warn("the NATS server refuses this node's login; the login is tried again until it is accepted", "error", why, "do", client.Advice(why))
 				}
 			case status == nats.CONNECTED && c.away.Load():
 				tell.Warn("NATS is back", "away", time.Since(since).Round(time.Millisecond))

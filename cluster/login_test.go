@@ -174,7 +174,7 @@ func TestLogins(t *testing.T) {
 		},
 		"creds": {
 			conf: trusted, good: []client.Options{{Creds: creds}}, context: context{"creds": creds},
-			bad: map[string]client.Options{"--creds": {}, "--nkey": {Creds: others}, "are what they should be": {Creds: in("none.creds")}},
+			bad: map[string]client.Options{"--creds": {}, "--nkey": {Creds: others}, "exist and can be read": {Creds: in("none.creds")}},
 		},
 		"tls": {
 			conf: tls + " }", good: []client.Options{{CA: in("ca.pem")}}, context: context{"ca": in("ca.pem")},
@@ -280,7 +280,7 @@ func TestLoginRefusedWhileRunning(t *testing.T) {
 	takes("better")
 	w.eventually("it says why it is not ready", func() bool {
 		_, body := w.fetch("GET", n, "/readyz")
-		return strings.Contains(string(body), "the login is refused: nats: Authorization Violation; see --creds")
+		return strings.Contains(string(body), "the login is refused: nats: Authorization Violation; log in with --creds")
 	})
 	const said = `msg="the NATS server refuses this node's login`
 	w.eventually("it says why", func() bool { return strings.Contains(w.log.String(), said) })

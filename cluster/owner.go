@@ -333,7 +333,7 @@ func (o *owner) wake(ctx context.Context, w *actors.Activate) waking {
 	if messages.AsError(err).Code == messages.Unavailable {
 		came = notNow
 	}
-	o.logger.Warn("an agent that owes work could not be recovered", a.LogAttr(o.epoch(a.Partition())), "error", err, "again", came == notNow)
+	o.logger.Warn("an agent with open work could not be recovered", a.LogAttr(o.epoch(a.Partition())), "error", err, "again", came == notNow)
 	return came
 }
 

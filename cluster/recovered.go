@@ -27,7 +27,7 @@ const toldAfter = time.Second
 // they are only to tell again what may not have been heard.
 func (r *recovered) tell(to *slog.Logger, p messages.Partition, epoch messages.Epoch, open, again int) {
 	if open+again > 0 {
-		to.Debug("agents are woken", "partition", p, "epoch", epoch, "owing", open, "again", again)
+		to.Debug("agents are activated", "partition", p, "epoch", epoch, "owing", open, "again", again)
 	}
 	if open == 0 {
 		return
@@ -48,6 +48,6 @@ func (r *recovered) flush(to *slog.Logger) {
 	r.mu.Unlock()
 	if len(in) > 0 {
 		slices.Sort(in)
-		to.Info("agents that owe work are recovered", "agents", agents, "partitions@epochs", strings.Join(in, " "))
+		to.Info("agents with open work are recovered", "agents", agents, "partitions@epochs", strings.Join(in, " "))
 	}
 }

@@ -209,7 +209,7 @@ func TestSaysWhatItRecovers(t *testing.T) {
 	<-gate.Reached()
 	w.ok(n.Close())
 	w.ok(w.node().Close())
-	if s := w.log.String(); !strings.Contains(s, `"agents that owe work are recovered" node=`) || !strings.Contains(s, "agents=1 ") {
+	if s := w.log.String(); !strings.Contains(s, `"agents with open work are recovered" node=`) || !strings.Contains(s, "agents=1 ") {
 		t.Errorf("it does not say that one agent is recovered:\n%s", s)
 	}
 }

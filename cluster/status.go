@@ -61,7 +61,7 @@ func (n *Node) unready() (why []gateway.Reason) {
 		return why
 	}
 	if away, refused := n.away(); away > 0 {
-		text := fmt.Sprintf("%d of %d connections to NATS are not there", away, len(n.conns)+1)
+		text := fmt.Sprintf("%d of %d connections to NATS are down", away, len(n.conns)+1)
 		if refused != nil {
 			text += fmt.Sprintf(": the login is refused: %v; %s", refused, client.Advice(refused))
 		}

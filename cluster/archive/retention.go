@@ -107,7 +107,7 @@ func (r *Retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 	}
 	if end.Last != awake.N {
 		_ = os.Remove(path)
-		return fmt.Errorf("it has gone on: it was archived up to event %d and is at %d", end.Last, awake.N)
+		return fmt.Errorf("it has continued: it was archived up to event %d and is at %d", end.Last, awake.N)
 	}
 	if comes, err := r.comes(ctx, a); err != nil || comes {
 		_ = os.Remove(path)
@@ -142,7 +142,7 @@ func (r *Retention) Find(context.Context) (found []doctor.Finding) {
 	}
 	if err := Writable(r.Dir); err != nil {
 		found = append(found, doctor.Finding{Check: "retention", Status: doctor.Fail,
-			Detail: fmt.Sprintf("agents whose time is over stay, for nothing can be archived in %s: %v", r.Dir, err),
+			Detail: fmt.Sprintf("agents whose time is over are kept, because nothing can be archived in %s: %v", r.Dir, err),
 			Remedy: "let the node write there, or give it another folder (retain_to)"})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
@@ -154,7 +154,7 @@ func (r *Retention) Find(context.Context) (found []doctor.Finding) {
 		}
 		if late > 0 {
 			found = append(found, doctor.Finding{Check: "retention", Status: doctor.Warn,
-				Detail: fmt.Sprintf("%d agents of kind %s have waited for a person for longer than such agents are kept (%s): they do not rest, and stay", late, kind, r.Kinds[kind]),
+				Detail: fmt.Sprintf("%d agents of kind %s have waited for a person for longer than idle agents are kept (%s): they are not idle, so they are kept", late, kind, r.Kinds[kind]),
 				Remedy: "list them with reprise ls --phase paused; decide, abort or delete them; approval_timeout ends a wait automatically"})
 		}
 	}

@@ -172,7 +172,7 @@ func (s *asking) stalls(err error) {
 	var refused *messages.Error
 	if !s.told && errors.As(err, &refused) && refused.Code == messages.Unavailable && time.Since(s.came) > stallsAfter {
 		s.told = true
-		s.give(Event{Type: "notice", Text: "No answer yet, it is asked again: " + refused.Message})
+		s.give(Event{Type: "notice", Text: "No answer yet, the request is repeated: " + refused.Message})
 	}
 }
 

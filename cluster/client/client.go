@@ -208,7 +208,7 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg, begin func() error) e
 				return c.noStreams()
 			}
 			if time.Since(began) > waitsForLeader || ctx.Err() != nil {
-				return messages.Refuse(messages.Unavailable, "no NATS server takes what is published on %s now: its stream elects a leader, or too many of its servers are away; try again with the same id", msg.Subject)
+				return messages.Refuse(messages.Unavailable, "no NATS server accepts what is published on %s now: its stream is electing a leader, or too many of its servers are down; try again with the same id", msg.Subject)
 			}
 		}
 		again = (late || noLeader(err)) && ctx.Err() == nil
@@ -292,7 +292,7 @@ func (c *Client) unsent(err error) error {
 		return messages.Refuse(messages.TooLarge, "this is larger than the NATS server at %s takes (%d bytes with its envelope, max_payload): send it in parts, send a reference to it, or raise max_payload there",
 			c.Server(), c.nc.MaxPayload())
 	case errors.Is(err, nats.ErrReconnectBufExceeded):
-		return messages.Refuse(messages.Unavailable, "the connection to NATS is broken and being made again: try again with the same id")
+		return messages.Refuse(messages.Unavailable, "the connection to NATS is broken and is being restored: try again with the same id")
 	}
 	return err
 }

@@ -143,16 +143,16 @@ func Advice(err error) string {
 		return "use a host name that is in its certificate"
 	case strings.Contains(text, "tls: certificate required"), strings.Contains(text, "tls: bad certificate"), strings.Contains(text, "tls: unknown certificate authority"),
 		strings.Contains(text, "after tls handshake"): // as servers end it that do not take the certificate
-		return "it wants a client certificate that its CA has signed: give one with --tlscert and --tlskey, or in the context"
+		return "it requires a client certificate that its CA has signed: give one with --tlscert and --tlskey, or in the context"
 	case errors.Is(err, nats.ErrSecureConnWanted), errors.Is(err, nats.ErrSecureConnRequired):
-		return "one of both sides wants TLS and the other has none: see tls:// in the URL, --tlsca, and the server's tls block"
+		return "one side requires TLS and the other does not use it: check tls:// in the URL, --tlsca, and the server's tls block"
 	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired),
 		strings.Contains(text, "authentication expired"), strings.Contains(text, "authentication revoked"): // as servers say it
-		return "these credentials were good once: get new ones"
+		return "these credentials have expired or were revoked: get new ones"
 	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"):
-		return "see --creds, --nkey, --context, or user:password@ in the URL: with none of them you are not logged in"
+		return "log in with --creds, --nkey, --context, or user:password@ in the URL"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), strings.Contains(text, "nkey"), strings.Contains(text, "credentials"):
-		return "see that the files of --creds, --nkey, --tlsca, --tlscert and --tlskey, or of the context, are what they should be"
+		return "check that the files of --creds, --nkey, --tlsca, --tlscert and --tlskey, or of the context, exist and can be read"
 	}
 	return ""
 }

@@ -104,7 +104,7 @@ func (c *Client) orderNode(ctx context.Context, id string, o NodeOrder) (Node, e
 	nodes := answer.Nodes
 	switch {
 	case errors.Is(err, errUnheard):
-		return Node{}, messages.Refuse(messages.NotFound, "node %s is not there any more", id)
+		return Node{}, messages.Refuse(messages.NotFound, "node %s has left the cluster", id)
 	case err != nil:
 		return Node{}, err
 	case len(nodes) != 1:

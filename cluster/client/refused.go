@@ -108,7 +108,7 @@ func (r *refusals) noInbox(err error) {
 		r.replies.refused()
 	}
 	for one := range r.open {
-		one.end(&notAllowed{fmt.Errorf("%w, where answers should come: connect with the inbox prefix that the user has (--inbox-prefix; an administrator has it from `reprise permissions`)", err)})
+		one.end(&notAllowed{fmt.Errorf("%w, to which answers are sent: connect with the inbox prefix that the user has (--inbox-prefix; an administrator has it from `reprise permissions`)", err)})
 	}
 }
 

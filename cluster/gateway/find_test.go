@@ -99,7 +99,7 @@ func TestFindEndsInTime(t *testing.T) {
 	for _, q := range []messages.Query{{View: "find", Text: "refund"}, {View: "effects"}} {
 		h.g.Index = slowIndex{views: quick}
 		_, err := h.g.owned(ownersQuery{Tenant: "default", Query: q}, time.Millisecond)
-		if err == nil || messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "narrow it down") {
+		if err == nil || messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "narrow the query") {
 			t.Errorf("%s: got the error %v", q.View, err)
 		}
 		h.g.Index = quick

@@ -49,7 +49,7 @@ func (g *Gateway) storeFindings(ctx context.Context) (found []doctor.Finding) {
 		add(doctor.Fail, "make room on its disk: a node then starts its own embedded server again; another NATS server must be started again by hand. Nothing that was acknowledged is lost", "%v", err)
 	}
 	if err := s.Locked(ctx); err != nil {
-		add(doctor.Fail, "put the keys back from a copy with `reprise restore --keys`; nodes go on with those that they have in memory until they stop", "%v", err)
+		add(doctor.Fail, "put the keys back from a copy with `reprise restore --keys`; nodes continue with those that they have in memory until they stop", "%v", err)
 	}
 	free := 0
 	for p := range messages.Partitions {
@@ -58,7 +58,7 @@ func (g *Gateway) storeFindings(ctx context.Context) (found []doctor.Finding) {
 		}
 	}
 	if free > 0 {
-		add(doctor.Warn, "a moment after a node has died this is usual; if it lasts, look at the nodes' logs", "%d of %d partitions have no owner: their agents do not work", free, messages.Partitions)
+		add(doctor.Warn, "this is usual for a moment after a node has died; if it lasts, read the nodes' logs", "%d of %d partitions have no owner: their agents do not work", free, messages.Partitions)
 	}
 	switch since, waiting, err := s.Oldest(ctx); {
 	case err != nil:
@@ -131,7 +131,7 @@ func (g *Gateway) unisolated(ctx context.Context) []doctor.Finding {
 	}
 	return []doctor.Finding{{
 		Check: "store", Status: doctor.Warn,
-		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, which is that of all who have no other: all who log in there can read and write the agents of all tenants", first, second, who.Account),
-		Remedy: "if they must not trust one another, give the nodes and each tenant an account: `reprise permissions --tenant " + second + "` prints the configuration that the NATS server needs",
+		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, the default: every user in it can read and write the agents of all tenants", first, second, who.Account),
+		Remedy: "to isolate them, give the nodes and each tenant an account: `reprise permissions --tenant " + second + "` prints the configuration that the NATS server needs",
 	}}
 }

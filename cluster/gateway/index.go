@@ -290,7 +290,7 @@ func unseen(err error) error {
 	case index.Damaged(err):
 		return messages.Refuse(messages.Unavailable, "this node's index is damaged and is built again from the log: try again")
 	case errors.Is(err, context.DeadlineExceeded):
-		return messages.Refuse(messages.Unavailable, "the index has too much to look through for an answer in time: narrow it down, such as by a kind or a time")
+		return messages.Refuse(messages.Unavailable, "the index has too much to search for an answer in time: narrow the query, such as by a kind or a time")
 	case errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "database is closed"):
 		return messages.Refuse(messages.Unavailable, "the index is being opened again: try again")
 	}

@@ -237,9 +237,9 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 		`write one between the years 1970 and 2200`:                                              {View: "effects", Since: day.AddDate(900, 0, 0)},
 		`where names no path`:                                                                    {View: "effects", Where: map[string]string{"": "x"}},
 		`where names 101 paths: a view takes at most 100`:                                        {View: "effects", Where: paths(101)},
-		`cursor "x": it is none that this view has given`:                                        {View: "agents", Cursor: "x"},
-		`cursor "y": it is none`:                                                                 {View: "approvals", Cursor: "y"},
-		`cursor "other/a/b": it is none`:                                                         {View: "agents", Cursor: "other/a/b"},
+		`cursor "x": this view did not return it`:                                                {View: "agents", Cursor: "x"},
+		`cursor "y": this view did not return it`:                                                {View: "approvals", Cursor: "y"},
+		`cursor "other/a/b": this view did not return it`:                                        {View: "agents", Cursor: "other/a/b"},
 		`view "nothing": a tenant has the views agents, approvals, usage, effects, find and dlq`: {View: "nothing"},
 	} {
 		for _, err := range h.client.QueryTenant(h.ctx, "default", q) {

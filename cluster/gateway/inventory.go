@@ -100,7 +100,7 @@ func (g *Gateway) held(ctx context.Context, stream, filter string) (int, error) 
 		info, err = s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	}
 	if err != nil {
-		return 0, messages.Refuse(messages.Unavailable, "stream %s cannot be looked at now: %v", stream, err)
+		return 0, messages.Refuse(messages.Unavailable, "stream %s cannot be read now: %v", stream, err)
 	}
 	n := 0
 	for _, count := range info.State.Subjects {

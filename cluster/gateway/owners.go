@@ -175,7 +175,7 @@ func afterAgent(q ownersQuery) (after messages.AgentID, err error) {
 	}
 	after, err = messages.ParseAgentID(q.Cursor)
 	if err != nil || q.Tenant != "" && after.Tenant != q.Tenant {
-		return after, messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", q.Cursor)
+		return after, messages.Refuse(messages.BadInput, "cursor %q: this view did not return it; begin without one", q.Cursor)
 	}
 	return after, nil
 }
@@ -351,7 +351,7 @@ func (g *Gateway) askOwner(ctx context.Context, node string, q ownersQuery) (ans
 		m, err := answers.NextMsgWithContext(ctx)
 		switch {
 		case errors.Is(err, nats.ErrNoResponders):
-			return owned{}, errors.New("it is gone, or of an older version")
+			return owned{}, errors.New("it has stopped, or runs an older version")
 		case errors.Is(err, context.DeadlineExceeded):
 			return owned{}, fmt.Errorf("no answer within %v", ownerWithin)
 		case err != nil:

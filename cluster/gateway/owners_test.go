@@ -179,7 +179,7 @@ func TestAgentsOfMissingOwners(t *testing.T) {
 	_, err := h.nc.Subscribe(gates[3].ownersSubject("n4"), func(*nats.Msg) {}) // it is frozen
 	h.ok(err)
 	got, lacks := h.listed(messages.Query{})
-	if !slices.Equal(got, want) || len(lacks) != 48 || !strings.HasPrefix(lacks[0], "partition 1 is not answered for by its owner, node n2: it is gone") ||
+	if !slices.Equal(got, want) || len(lacks) != 48 || !strings.HasPrefix(lacks[0], "partition 1 is not answered for by its owner, node n2: it has stopped") ||
 		lacks[1] != "partition 2 has no owner" || !strings.HasSuffix(lacks[2], "node n4: no answer within 3s") {
 		t.Errorf("listed %v, lacking %v", got, lacks)
 	}
@@ -195,7 +195,7 @@ func TestAgentsOfNoOwnerThatAnswers(t *testing.T) {
 	g.OwnerOf = func(messages.Partition) string { return "n2" }
 	h.opens(g)
 	got, lacks := h.listed(messages.Query{})
-	if len(got) != 0 || len(lacks) != messages.Partitions || !strings.HasPrefix(lacks[0], "partition 0 is not answered for by its owner, node n2: it is gone") {
+	if len(got) != 0 || len(lacks) != messages.Partitions || !strings.HasPrefix(lacks[0], "partition 0 is not answered for by its owner, node n2: it has stopped") {
 		t.Errorf("listed %v, lacking %v", got, lacks)
 	}
 }

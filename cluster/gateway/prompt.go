@@ -249,7 +249,7 @@ func (s *stream) end(why *messages.Error) {
 // ends reports whether an event ends the input, and why there is no answer; nil: there is one.
 func (s *stream) ends(ev messages.Event) (over bool, why *messages.Error) {
 	if messages.Is(ev.EventType(), messages.EndsAgent) { // its own end was purged
-		return true, messages.Refuse(messages.Conflict, "the agent was deleted, and with it what came of the input")
+		return true, messages.Refuse(messages.Conflict, "the agent was deleted, and the outcome of the input with it")
 	}
 	inputs, _ := messages.Ended(ev)
 	if !slices.Contains(inputs, s.input) && projections.NotDue(ev) != s.input {

@@ -161,11 +161,11 @@ func (qs *questions) again(q *question, why *messages.Error) {
 	switch {
 	case qs.closed:
 	case q.prompt == "":
-		qs.notice(q, "your answer changed nothing, for the call waits no more: "+why.Message)
+		qs.notice(q, "your answer changed nothing, because the call no longer waits: "+why.Message)
 	case q.asked >= maxAsked:
 		p := q.approval
 		qs.giveUp(messages.Refuse(why.Code, "your answers about call %s of turn %s could not be used: %s. The call still waits: "+
-			"somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals %s` lists it)", projections.Printable(string(p.Call), shortText), p.Turn, why.Message, p.Agent))
+			"decide it with `reprise approve` or `reprise deny` (`reprise approvals %s` lists it)", projections.Printable(string(p.Call), shortText), p.Turn, why.Message, p.Agent))
 	default:
 		qs.send(q, "Your answer could not be used: "+why.Message+"\n")
 	}

@@ -147,7 +147,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 		first.hears(fmt.Sprintf("reprise.notice %q", "About call a of turn t2: your answer changed nothing: "+why))
 	}
 	first.answers(0, "perhaps")
-	first.hears(fmt.Sprintf("reprise.notice %q", `About call a of turn t2: your answer changed nothing, for the call waits no more: "perhaps" is no answer: write `+messages.AnswerHelp))
+	first.hears(fmt.Sprintf("reprise.notice %q", `About call a of turn t2: your answer changed nothing, because the call no longer waits: "perhaps" is no answer: write `+messages.AnswerHelp))
 }
 
 // The id of a decision does not follow from what it is about: a publisher of inputs
@@ -192,7 +192,7 @@ func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 	c.hears("query t2/a/3")
 	asked("the text of the denial has 8193 bytes: the limit is 8192")
 	c.answers(3, "\xff")
-	const decide = ". The call still waits: somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals support/till` lists it)"
+	const decide = ". The call still waits: decide it with `reprise approve` or `reprise deny` (`reprise approvals support/till` lists it)"
 	c.hears("error 400 your answers about call a of turn t2 could not be used: the answer is no text: it holds bytes that are no UTF-8"+decide, "end")
 	h.forgotten()
 	h = newHouse(t, anybody)

@@ -88,7 +88,7 @@ type timelining struct {
 // whole, as often as it does.
 func (g *Gateway) followTimeline(p *page, a messages.AgentID, q messages.Query) error {
 	if q.At != 0 {
-		return messages.Refuse(messages.BadInput, "view timeline is followed as it is now: at names a moment before")
+		return messages.Refuse(messages.BadInput, "view timeline cannot be followed as of an earlier event: leave at out")
 	}
 	feed, leave := g.Broker.follow(a)
 	defer leave()

@@ -37,7 +37,7 @@ func TestTimelineIsCut(t *testing.T) {
 		{messages.Query{At: 13}, "agent support/till has 12 events: there is no event 13"},
 		{messages.Query{From: 12}, ""},
 		{messages.Query{From: 13}, "agent support/till has 12 events: there is no event 13"},
-		{messages.Query{Follow: true, At: 3}, "view timeline is followed as it is now: at names a moment before"},
+		{messages.Query{Follow: true, At: 3}, "view timeline cannot be followed as of an earlier event: leave at out"},
 		{messages.Query{Tool: "refund"}, "view timeline takes at, from, tail, follow, turn or cursor: tool is not among them"},
 	} {
 		c.q.View = "timeline"

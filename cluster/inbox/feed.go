@@ -114,7 +114,7 @@ func (f *feed) take(ctx context.Context, raw *nats.Msg) error {
 		return err
 	}
 	if n := meta.Sequence.Consumer; n != f.delivered+1 {
-		return fmt.Errorf("delivery %d followed %d: what is between did not come", n, f.delivered)
+		return fmt.Errorf("delivery %d followed %d: the deliveries in between are missing", n, f.delivered)
 	}
 	f.delivered++
 	f.queues.part.pending.Store(meta.NumPending)
@@ -161,7 +161,7 @@ func (f *feed) check(ctx context.Context) error {
 // or an acknowledgement on its way there.
 func (f *feed) compare(ctx context.Context) error {
 	if f.delivered < f.owed {
-		return fmt.Errorf("delivery %d was the last of %d: what is between did not come", f.delivered, f.owed)
+		return fmt.Errorf("delivery %d was the last of %d: the deliveries in between are missing", f.delivered, f.owed)
 	}
 	f.owed = 0
 	before, delivered := f.queues.inHand(), f.delivered

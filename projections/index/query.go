@@ -273,7 +273,7 @@ func readCursor(s, of string, position any) error {
 }
 
 func strangeCursor(cursor string) error {
-	return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", cursor)
+	return messages.Refuse(messages.BadInput, "cursor %q: this view did not return it; begin without one", cursor)
 }
 
 // queryer is a database or a transaction of it.

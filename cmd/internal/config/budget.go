@@ -46,7 +46,7 @@ func (r *reader) cost(n *node, into *messages.Cost) {
 	r.amount("max_cost", maxMoney, &amount)(n)
 	*into = messages.CostOf(amount)
 	if *into == 0 && len(r.found) == before && n.kind != noted {
-		r.add(n.at, "write at least 0.000000001, or remove the line for no limit", "max_cost is nothing")
+		r.add(n.at, "write at least 0.000000001, or remove the line for no limit", "max_cost is too small")
 	}
 }
 
@@ -79,7 +79,7 @@ func (r *reader) prices(n *node) {
 		for _, model := range c.models {
 			if _, ok := r.config.Prices[model]; !ok && model != "" {
 				r.add(c.at, "add prices: {"+r.written(model)+": {input: …, output: …}}, in money for a million tokens",
-					"max_cost cannot be kept: the model %s has no price", r.named(model))
+					"max_cost cannot be enforced: the model %s has no price", r.named(model))
 			}
 		}
 	}
@@ -111,9 +111,9 @@ func (r *reader) price(f field) messages.Price {
 	known := provider == DemoProvider || slices.ContainsFunc(r.config.Providers, func(c ProviderConfig) bool { return c.Name == provider })
 	switch {
 	case !ok || provider == "" || name == "":
-		r.add(f.at, "write provider/model, such as openai/gpt-5.5", "%s is of no model", owner)
+		r.add(f.at, "write provider/model, such as openai/gpt-5.5", "%s names no model", owner)
 	case !known:
-		r.add(f.at, "name a provider of the file, or remove the price", "%s is of a provider that is not there", owner)
+		r.add(f.at, "name a provider of the file, or remove the price", "%s names an unknown provider", owner)
 	}
 	r.fields(f.value, &priceKeys, owner, map[string]func(*node){
 		"input":       r.amount("input", maxPrice, &p.Input),

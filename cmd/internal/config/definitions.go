@@ -68,7 +68,7 @@ func (c *Config) declared(
 		}
 		t, err := command(tc.program())
 		if err != nil {
-			found.add(at, "mend its command", "tool %s cannot be made: %v", shown(tc.Name), err)
+			found.add(at, "correct its command", "tool %s cannot be made: %v", shown(tc.Name), err)
 			continue
 		}
 		out[tc.Name] = t

@@ -185,7 +185,7 @@ func (j *judge) Visit(node *ast.Node) {
 		j.function(n, n.Name)
 	case *ast.PredicateNode:
 		if inner := ast.Find(n.Node, isPredicate); inner != nil {
-			j.add(inner, "take one of them out", "a list is looked through inside of another one, which may take long")
+			j.add(inner, "remove one of them", "a list is searched inside another one, which may take long")
 		}
 	default:
 		j.add(n, "write "+anExpression, "this part of the expression is nothing that is used here")
@@ -248,11 +248,11 @@ var explanations = []struct{ part, what, do string }{
 	{"unexpected end of expression", "the expression ends too soon", "finish it; if it has a # or a colon in it, put all of it in quotes"},
 	{"unexpected token", "the expression goes wrong here", "check its brackets, and that an operator stands between any two values"},
 	{"literal not terminated", "a quote in the expression is opened and never closed", "close it"},
-	{"error parsing regexp", "the pattern after matches is no regular expression", "mend it; re2 syntax is used"},
+	{"error parsing regexp", "the pattern after matches is no regular expression", "correct it; re2 syntax is used"},
 	{"maximum allowed nodes", "the expression has too many parts", "decide in the tool's program, or write approval: always"},
 	{"expected bool", "the expression is not true or false", "compare it with something, such as args.cents > 5000"},
-	{"predicate should return boolean", "what is asked of each entry is not true or false", "compare it with something, such as any(args.items, .cents > 5000)"},
-	{"takes only array", "only lists can be looked through", "give it a list, such as any(args.items, .cents > 5000)"},
+	{"predicate should return boolean", "the condition on each entry is not true or false", "compare it with something, such as any(args.items, .cents > 5000)"},
+	{"takes only array", "only lists can be searched", "give it a list, such as any(args.items, .cents > 5000)"},
 	{"used as condition", "what stands before ? is not true or false", "compare it with something, such as args.cents > 5000"},
 	{"(type string) to call", "the function takes texts", "give it a text"},
 	{"in map key", "the fields of a mapping have texts for names", "ask for the name of a field"},

@@ -55,7 +55,7 @@ func (c *Config) MCPPrograms() error {
 	found := &collector{file: c.File}
 	for _, m := range c.MCP {
 		if _, err := m.Config().Program(); m.Used && err != nil {
-			found.add(c.places[spot("mcp", m.Name)], "mend its command", "MCP server %s cannot be started: %v", shown(m.Name), err)
+			found.add(c.places[spot("mcp", m.Name)], "correct its command", "MCP server %s cannot be started: %v", shown(m.Name), err)
 		}
 	}
 	return found.err()
@@ -111,7 +111,7 @@ func (r *reader) server(f field) MCPConfig {
 		r.add(url.at, "keep one of them", "%s has both command and url", owner)
 	case !unset:
 		if err := m.Config().Validate(); err != nil {
-			r.add(f.at, "mend it, such as url: https://tools.example.com/mcp", "%v", err)
+			r.add(f.at, "correct it, such as url: https://tools.example.com/mcp", "%v", err)
 		}
 	}
 	return m

@@ -179,7 +179,7 @@ func (r *reader) parameters(n *node, t *ToolConfig) {
 		err = fmt.Errorf("%s cannot be a %s", wrong.Field[strings.LastIndex(wrong.Field, ".")+1:], wrong.Value)
 	}
 	if err != nil {
-		r.add(n.at, "mend it; json-schema.org has the words", "parameters are not a JSON schema: %v", err)
+		r.add(n.at, "correct it; json-schema.org has the words", "parameters are not a JSON schema: %v", err)
 		return
 	}
 	check := schemaCheck{r, titled("tool", t.Name), schemasOf(n)}
@@ -230,7 +230,7 @@ func (r *reader) number(n *node) any {
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		r.add(n.at, "write a number that JSON knows", "this number cannot be read")
+		r.add(n.at, "write a JSON number", "this number cannot be read")
 		return 0
 	}
 	return v

@@ -90,7 +90,7 @@ func TestTypingRefuses(t *testing.T) { // A40
 		`args.tags contains "red"`:            `args.tags contains "red": contains does not take a list and a text; use it with two texts; to look into a list, write: entry in list`,
 		`args.n matches "^1"`:                 `this part of the expression: matches does not take a number and a text; use it with two texts; to look into a list, write: entry in list`,
 		`args.name - 1 > 5`:                   `args.name - 1: - does not take a text and a number; use numbers with numbers and texts with texts`,
-		`any(args.name, # == "a")`:            `args.name: only lists can be looked through; give it a list, such as any(args.items, .cents > 5000)`,
+		`any(args.name, # == "a")`:            `args.name: only lists can be searched; give it a list, such as any(args.items, .cents > 5000)`,
 		`len(args.n) > 1`:                     `len(args.n): len does not take a number; give it another argument`,
 		`"a" in args.name`:                    `"a" in args.name: in does not take a text and a text; put a list or a mapping after it`,
 		`args.name.first == "a"`:              `args.name is a text and has no field "first"; use it alone, or change the parameters`,

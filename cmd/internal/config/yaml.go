@@ -176,7 +176,7 @@ var syntax = []struct{ part, what, do string }{
 	{"'}'", "a { is opened and never closed, or a comma is missing", "close it, or put the comma"},
 	{"flow map content", "a { is opened and never closed, or a comma is missing", "close it, or put the comma"},
 	{"reserved character", "a value may not begin with @ or `", "put it in quotes"},
-	{"escape character", "this backslash begins no escape that YAML knows", "double it, or use single quotes"},
+	{"escape character", "this backslash begins no YAML escape", "double it, or use single quotes"},
 	{"mapping value is not allowed", "a colon stands where no field can begin", "put the value in quotes, or indent the line like its neighbours"},
 	{"non-map value", "a field is expected here", "write name: value, indented like its neighbours"},
 	{"unexpected key name", "a field is expected here", "write name: value, indented like its neighbours"},

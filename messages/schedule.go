@@ -98,7 +98,7 @@ func fillSchedule(in *Input, header Header) error {
 		return err
 	}
 	if s.Cron != "" && in.Deadline != nil {
-		return Refuse(BadInput, "deadline and cron exclude one another: an input that comes again and again has no last moment")
+		return Refuse(BadInput, "deadline and cron exclude one another: a repeated input has no last moment")
 	}
 	return s.check()
 }

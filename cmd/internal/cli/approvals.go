@@ -100,7 +100,7 @@ func (a *app) runRemembered(ctx context.Context, agent string, at messages.Event
 			a.time(r.At), replay.Person(r.Person), projections.Printable(r.Reason, 160))
 	})
 	return a.listed(rows, err, "no decision is remembered for "+agent,
-		fmt.Sprintf("`%s approvals forget %s TOOL` makes calls of the tool wait again", a.started, agent))
+		fmt.Sprintf("`%s approvals forget %s TOOL` makes calls of the tool wait for approval again", a.started, agent))
 }
 
 // forget is a command below approvals.

@@ -97,7 +97,7 @@ func (a *app) text(args []string) (string, error) {
 	}
 	switch {
 	case !utf8.ValidString(text):
-		return "", fail("send text as UTF-8; a file of another kind has to be turned into text before", "the input is not text: it holds bytes that are no UTF-8")
+		return "", fail("convert it to UTF-8 text first", "the input is not valid UTF-8")
 	case strings.TrimSpace(text) == "":
 		return "", usage("the text is empty: give it as an argument, or - to read standard input")
 	case len(text) > messages.MaxInput:

@@ -191,7 +191,7 @@ func TestBackupRefuses(t *testing.T) {
 	w.run("restore", "gone.tar", "--nats", url, "--data", "new").exits(2, "leave one of them out")
 	w.run("restore", "gone.tar", "--replicas", "3", "--data", "new").exits(2, "stands alone")
 	w.run("restore", "gone.tar").exits(1, "not empty") // before the file is read
-	w.run("restore", "there.tar", "--data", "reprise.yaml").exits(1, "no folder", "--data")
+	w.run("restore", "there.tar", "--data", "reprise.yaml").exits(1, "name a folder", "--data")
 	w.run("backup", "--force", ".").exits(1, "is a folder", "name a file")
 	w.run("backup", "no/such/o.tar").exits(1, "no/such does not exist")
 	w.run("restore", "").exits(2, "is empty")

@@ -40,7 +40,7 @@ func (a *app) cancels(agent string, c messages.Cancel) error {
 	case 1:
 		return nil
 	case 0:
-		return usage("name what to take back: --input ID, --timer NAME or --all; a running turn is stopped by `%s interrupt %s` or `%s abort %s`", a.started, agent, a.started, agent)
+		return usage("name what to cancel: --input ID, --timer NAME or --all; a running turn is stopped by `%s interrupt %s` or `%s abort %s`", a.started, agent, a.started, agent)
 	}
 	return usage("--input, --timer and --all exclude one another: give one of them")
 }

@@ -133,7 +133,7 @@ func (c *chat) line(ctx context.Context, line string) (quit bool, err error) {
 		return false, c.look(ctx, c.interrupt)
 	}
 	if slash.MatchString(line) {
-		return false, fail("/help shows those that there are", "there is no %s here", line)
+		return false, fail("/help lists the commands", "there is no %s here", line)
 	}
 	return false, c.turn(ctx, line)
 }

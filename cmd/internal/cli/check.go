@@ -112,7 +112,7 @@ func (a *app) runCheck(file, keyFile string) error {
 		a.printf("model %s: profile %s, API %s\n", m.Model, m.Profile, m.API)
 	}
 	if unarchived != nil {
-		a.note("for serve --nats it is not: %v", unarchived)
+		a.note("it does not work with serve --nats: %v", unarchived)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func modelsOf(c *config.Config) (list []checkedModel) {
 // keyProblem returns what is wrong with a key, at its place: in the file, or where the
 // flag or the environment names it.
 func keyProblem(keyFile string, c *config.Config, err error) error {
-	p := config.Problem{File: c.File, Line: c.Encryption.Line, Col: c.Encryption.Col, What: err.Error(), Do: "32 bytes in hex or base64 are wanted, in a file that this user may read"}
+	p := config.Problem{File: c.File, Line: c.Encryption.Line, Col: c.Encryption.Col, What: err.Error(), Do: "write 32 bytes in hex or base64, to a file that this user may read"}
 	switch {
 	case keyFile != "":
 		p.File, p.Line, p.Col = "--key-file", 0, 0

@@ -167,7 +167,7 @@ func (o *output) judge(err error) error {
 	if o.failed == nil || err != nil && !errors.Is(err, o.failed) {
 		return err
 	}
-	return fail("what was written is not whole", "standard output cannot be written: %v", o.failed)
+	return fail("the output is incomplete", "standard output cannot be written: %v", o.failed)
 }
 
 // printf writes to standard output; Main reports if that fails.

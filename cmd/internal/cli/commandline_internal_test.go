@@ -26,7 +26,7 @@ func TestCommandLineMistakes(t *testing.T) {
 		"ask a/b":             "TEXT is missing",
 		"ls more":             `argument "more" is one too many`,
 		"cancel":              "AGENT is missing",
-		"ls --watch":          "--watch is for a terminal",
+		"ls --watch":          "--watch is for text on a terminal",
 		"ls --since tomorrow": "write how long ago",
 
 		"export a/b --to f --tenant x": "--tenant: leave it out: an agent is named",
@@ -124,7 +124,7 @@ func TestVariablesAndWhatExcludesThem(t *testing.T) {
 		{"send a/b hello --data /nowhere", "REPRISE_NAME=blue", exitFailed, "/nowhere/address"},
 		{"events a/b --turn t1 --data /nowhere", "REPRISE_TAIL=3", exitFailed, "/nowhere/address"},
 		{"cancel a/b --all --data /nowhere", "REPRISE_INPUT=i REPRISE_TIMER=t", exitFailed, "/nowhere/address"},
-		{"cancel a/b", "REPRISE_ALL=true", exitUsage, "name what to take back"},
+		{"cancel a/b", "REPRISE_ALL=true", exitUsage, "name what to cancel"},
 		{"effects a/b --data /nowhere", "REPRISE_TENANT=acme", exitFailed, "/nowhere/address"},
 		{"export a/b --to - --data /nowhere", "REPRISE_TENANT=acme REPRISE_KIND=a", exitFailed, "/nowhere/address"},
 		{"verify --from-file /nowhere --candidate none", "REPRISE_TENANT=acme REPRISE_KIND=a", exitFailed, "none"},

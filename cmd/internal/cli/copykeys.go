@@ -26,7 +26,7 @@ func (a *app) runBackupKeys(ctx context.Context, name string, force bool) error 
 			return contents{}, err
 		}
 		return contents{keysText(m), keysSummary{m, m.Keys, m.LeftOut},
-			"the keys in it are wrapped and worth nothing without the wrapping key; keep both apart from backups, and of copies of the keys the newest alone"}, nil
+			"the keys in it are wrapped and useless without the wrapping key; keep both apart from backups, and keep only the newest copy of the keys"}, nil
 	})
 }
 
@@ -124,7 +124,7 @@ func (a *app) printRestored(r backup.KeysRestored, tried bool) error {
 		a.printf("%s put back, %d there already\n", english.Plural(r.Back, "key", ""), r.There)
 	}
 	if r.Back > 0 {
-		a.note("what a node that ran meanwhile could not read is missing in its index (usage, effects, approvals) until it is started again")
+		a.note("a node that ran meanwhile lacks in its index (usage, effects, approvals) what it could not read, until it is started again")
 	}
 	if n := r.Other + r.Unused; n > 0 {
 		a.note("%d were left out: their agents are deleted, made again, or not in this store", n)

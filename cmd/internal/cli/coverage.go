@@ -43,7 +43,7 @@ func (a *app) covered(of coverage, err error) error {
 			return err
 		}
 	}
-	return fail("what is shown is all of the other partitions; try again, and see `"+a.started+" partitions`", "%s", strings.Join(lacking(last.Uncovered), "\n"))
+	return fail("the other partitions are shown in full; try again, and see `"+a.started+" partitions`", "%s", strings.Join(lacking(last.Uncovered), "\n"))
 }
 
 // lacking returns a line for each thing that is said of partitions, which are in their order.

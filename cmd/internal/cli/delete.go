@@ -65,7 +65,7 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		return err
 	}
 	if f.cascade && f.detach {
-		return usage("--cascade deletes the forks of %s, --detach keeps them: say one of the two", agent)
+		return usage("--cascade deletes the forks of %s, --detach keeps them: give one of the two", agent)
 	}
 	asks := !f.yes && !f.dryRun
 	if asks && !isTerminal(a.in) {
@@ -136,7 +136,7 @@ func (a *app) deleteTree(ctx context.Context, cl *client.Client, agent string, f
 // printInventory prints what a delete would remove.
 func (a *app) printInventory(held messages.Inventory) {
 	if held.Deleted {
-		a.printf("%s is deleted: a tombstone of %d events is all that is left\n", held.Agent, held.Events)
+		a.printf("%s is deleted: only a tombstone of %d events remains\n", held.Agent, held.Events)
 		return
 	}
 	a.printf("%s would lose permanently\n", held.Agent)
@@ -156,7 +156,7 @@ func (a *app) printInventory(held messages.Inventory) {
 		line("what it did cannot be ended in order: its children and its parent are not notified")
 	}
 	if held.Waiting > 0 {
-		line("and what follows from %d inputs and commands that are not applied yet", held.Waiting)
+		line("and %d inputs and commands that are not applied yet", held.Waiting)
 	}
 }
 
@@ -166,7 +166,7 @@ func childrenText(held messages.Inventory) string {
 	if more := held.Children - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("the agents that its calls brought to life (%d): %s", held.Children, strings.Join(names, ", "))
+	return fmt.Sprintf("the agents that its calls created (%d): %s", held.Children, strings.Join(names, ", "))
 }
 
 // sure asks the person at the terminal.

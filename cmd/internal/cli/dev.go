@@ -80,7 +80,7 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	}
 	if !chosen && embedded.Free(f.listen) != nil {
 		cfg.Listen = "127.0.0.1:0"
-		a.note("%s is in use: another port is taken", f.listen)
+		a.note("%s is in use: another port is used", f.listen)
 	}
 	if cfg.Telemetry, err = telemetryOf(f.otlp, c.Telemetry); err != nil {
 		return err

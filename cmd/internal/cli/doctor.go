@@ -197,7 +197,7 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 	if !f.quick && !ill(rest) { // nodes that report damage can read the store
 		results, err := a.examineStore(ctx, agent, f.query)
 		if errors.Is(err, client.ErrNotAllowed) && agent == "" && !f.query.Repair {
-			results, err = []finding{{"store", "note", "this user may not have the store read, for it is of all tenants together; name an agent to have that one read"}}, nil
+			results, err = []finding{{"store", "note", "this user may not check the store, because it covers all tenants; name an agent to check that one"}}, nil
 		}
 		if err != nil {
 			return err
@@ -276,7 +276,7 @@ func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
 	found = append([]finding{{"server", "ok", c.Server() + " answers"}}, a.cluster(ctx, c)...)
 	return append(found,
 		a.backlog(ctx, c), a.population(ctx, c, tenant), a.deadLetters(ctx, c, tenant),
-		finding{"sync", "note", "unknown from here: a node says when it starts whether what is acknowledged is on disk"},
+		finding{"sync", "note", "unknown from here: a node logs at its start whether acknowledged data is on disk"},
 		a.isolation(ctx, c))
 }
 
@@ -287,11 +287,11 @@ func (a *app) isolation(ctx context.Context, c *client.Client) finding {
 	who, err := c.Login(ctx)
 	switch {
 	case errors.Is(err, client.ErrNotAllowed):
-		return finding{"tenants", "note", "this user may not ask in which NATS account it is, as is right for a user of a tenant"}
+		return finding{"tenants", "note", "this user may not query its NATS account, as is right for a user of a tenant"}
 	case err != nil:
-		return finding{"tenants", "note", "the server does not say in which NATS account this user is; " + advice}
+		return finding{"tenants", "note", "the server does not report the NATS account of this user; " + advice}
 	case who.Account == client.GlobalAccount:
-		return finding{"tenants", "note", "this user is in the NATS account " + who.Account + ", as all are who have no other; " + advice}
+		return finding{"tenants", "note", "this user is in the NATS account " + who.Account + ", the default; " + advice}
 	}
 	return finding{"tenants", "note", fmt.Sprintf("this is user %s of the NATS account %s; %s", who.User, who.Account, advice)}
 }
@@ -314,7 +314,7 @@ func (a *app) backlog(ctx context.Context, c *client.Client) finding {
 	n, oldest, err := c.Backlog(ctx)
 	switch {
 	case errors.Is(err, client.ErrNotAllowed):
-		return finding{"queue", "note", "this user may not look at it, for it is of all tenants together"}
+		return finding{"queue", "note", "this user may not read it, because it covers all tenants"}
 	case err != nil:
 		return a.failed("queue", err)
 	}
@@ -370,7 +370,7 @@ func (a *app) deadLetters(ctx context.Context, c *client.Client, tenant string) 
 	}
 	besides := ""
 	if refused > 0 {
-		besides = fmt.Sprintf("; besides, commands that were refused to who waited for the answer: %d", refused)
+		besides = fmt.Sprintf("; commands that were refused while the sender waited for the answer: %d", refused)
 	}
 	if n == 0 {
 		return finding{"dead letters", "ok", "none" + besides}

@@ -99,7 +99,7 @@ func (x *examination) result() finding {
 		status = "warn"
 	}
 	if !x.whole {
-		return finding{"log", "fail", "not all could be examined: " + text}
+		return finding{"log", "fail", "not everything could be checked: " + text}
 	}
 	return finding{"log", status, text}
 }

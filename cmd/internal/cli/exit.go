@@ -106,7 +106,7 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, client.ErrLost):
 		return &failure{code: exitFailed, what: client.ErrLost.Error(), do: whenBack, err: err}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &failure{code: exitFailed, what: "there was no answer within --timeout", do: "raise --timeout, or see with `" + a.started + " doctor` whether a node is there", err: err}
+		return &failure{code: exitFailed, what: "there was no answer within --timeout", do: "raise --timeout, or check with `" + a.started + " doctor` whether a node is there", err: err}
 	case errors.Is(err, context.Canceled):
 		return &failure{code: exitFailed, what: "interrupted", err: err}
 	}
@@ -127,9 +127,9 @@ func (a *app) advice(refused *messages.Error) string {
 			return "`" + a.started + " turns " + of + "` lists its turns"
 		}
 	case messages.Busy:
-		return "leave --policy reject out to wait in its queue, or `" + a.started + " interrupt` it"
+		return "leave out --policy reject to wait in its queue, or `" + a.started + " interrupt` it"
 	case messages.QueueFull:
-		return "try again when it has worked some of it off; `" + a.started + " show` has how much waits"
+		return "try again when fewer inputs wait; `" + a.started + " show` counts them"
 	case messages.Expired:
 		return "give a later --deadline, or none"
 	}

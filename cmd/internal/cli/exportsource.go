@@ -47,7 +47,7 @@ func (s *exportSource) Lines(ctx context.Context) iter.Seq2[export.Line, error] 
 			}
 		}
 		if last < s.at {
-			yield(export.Line{}, messages.Refuse(messages.Damaged, "the log of agent %s has event %d, and no frame behind event %d was read: export it again", s.agent, s.at, last))
+			yield(export.Line{}, messages.Refuse(messages.Damaged, "the log of agent %s has event %d, and no frame after event %d was read: export it again", s.agent, s.at, last))
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (a *app) runFork(ctx context.Context, args []string, f forkFlags) error {
 	at, settled, err := forkSettled(ctx, cl, parent, answer.N)
 	switch {
 	case err != nil:
-		return fail(fmt.Sprintf("it begins as soon as the owner of %s is there; `%s forks %s` shows that", fork, a.started, parent), "the fork is recorded, event %d of %s, and has not begun yet: %v", answer.N, parent, err)
+		return fail(fmt.Sprintf("it begins as soon as %s has an owner; `%s forks %s` shows that", fork, a.started, parent), "the fork is recorded, event %d of %s, and has not begun yet: %v", answer.N, parent, err)
 	case settled.Refused != "":
 		return &messages.Error{Code: settled.Refused, Message: settled.Message}
 	}

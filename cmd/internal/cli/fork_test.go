@@ -74,7 +74,7 @@ func TestFork(t *testing.T) { // A81
 	w.run("delete", "assistant/a", "--yes").exits(1, "has forks that begin with its events, such as assistant/b", "--cascade")
 	w.run("fork", "assistant/b", "assistant/c").exits(0)
 	w.run("delete", "assistant/a", "--children", "--yes").exits(1, "has forks that begin with its events, such as assistant/c", "--cascade")
-	w.run("delete", "assistant/a", "--cascade", "--detach", "--yes").exits(2, "say one of the two")
+	w.run("delete", "assistant/a", "--cascade", "--detach", "--yes").exits(2, "give one of the two")
 	w.run("delete", "assistant/a", "--children", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
 	w.run("delete", "assistant/a", "--cascade", "--dry-run").exits(0, "assistant/c would lose", "assistant/b would lose", "assistant/a would lose")
 	w.run("delete", "assistant/a", "--cascade", "--yes", "--id", "d").exits(0, "assistant/c: deleted", "assistant/b: deleted", "assistant/a: deleted")

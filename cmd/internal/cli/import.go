@@ -267,7 +267,7 @@ func (r *importRun) say(l importedLine, i *importedAgent) {
 // sayBefore prints how an agent was imported before, if that is not as it would be now.
 func (r *importRun) sayBefore(agent messages.AgentID, was, now string) {
 	if was != now {
-		r.note("%s was imported %s, and stays so: use-tools ends --dry; for anything else import the file at another address, with --as", agent, was)
+		r.note("%s was already imported %s: use-tools ends --dry; to change anything else, import the file at another address, with --as", agent, was)
 	}
 }
 

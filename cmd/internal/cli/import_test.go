@@ -50,7 +50,7 @@ func TestImport(t *testing.T) { // A83
 		w.run("show", "assistant/a").exits(0, "imported", "assistant/a at event")
 		w.run("effects").exits(0, "assistant/a", "completed, imported")
 		w.run("import", file("a.jsonl.gz"), "--key-file", "key").exits(0, "imported before")
-		w.run("import", file("a.jsonl.gz"), "--key-file", "key", "--dry").exits(0, "imported before", "assistant/a was imported without --dry, without --set, and stays so", "--as")
+		w.run("import", file("a.jsonl.gz"), "--key-file", "key", "--dry").exits(0, "imported before", "assistant/a was already imported without --dry, without --set", "--as")
 		w.run("import", file("redacted.jsonl"), "--key-file", "key").exits(1, "exists", "--as")
 		w.run("import", file("redacted.jsonl"), "--key-file", "key", "--as", "assistant/r").exits(0, "assistant/r: imported")
 		w.run("ask", "assistant/a", "what time is it?").exits(0)

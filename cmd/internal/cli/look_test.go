@@ -137,7 +137,7 @@ func lookTurn(t *testing.T, w *world) {
 		}
 	}
 	for _, view := range []string{"events", "history", "replay"} {
-		w.run(view, "assistant/main", "--turn", "t5").exits(1, `nothing of turn "t5"`)
+		w.run(view, "assistant/main", "--turn", "t5").exits(1, `nothing to show of turn "t5"`)
 	}
 	w.run("effects", "assistant/main", "--turn", "t5").exits(1, "has no turn t5")
 	w.run("effects", "assistant/main", "--turn", "t4", "--tool", "other").exits(0, "no such calls")

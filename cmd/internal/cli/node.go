@@ -81,7 +81,7 @@ func (n *node) run(ctx context.Context) error {
 		case <-running.Ended():
 			err = running.Err()
 		case <-ctx.Done():
-			n.app.note("stopping; what is under way continues at the next start")
+			n.app.note("stopping; running turns continue on another node, or at the next start")
 		}
 	}
 	forget()

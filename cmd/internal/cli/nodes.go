@@ -84,7 +84,7 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 	for _, n := range nodes {
 		switch {
 		case !n.Answers:
-			add("warn", "node %s on %s says nothing (%s): it is frozen or cut off, or has just gone; its partitions move when its key ends", n.Node, n.Host, n.Error)
+			add("warn", "node %s on %s does not answer (%s): it is frozen or cut off, or has just stopped; its partitions move when its key expires", n.Node, n.Host, n.Error)
 		case !n.Ready && !n.Draining:
 			status := "warn"
 			if slices.ContainsFunc(n.Reasons, func(r gateway.Reason) bool { return r.Code == "damage" || r.Code == "store" }) {
@@ -93,7 +93,7 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 			add(status, "node %s on %s is not ready: %s", n.Node, n.Host, strings.Join(each(n.Reasons, func(r gateway.Reason) string { return r.Text }), "; "))
 		}
 		if n.Answers && max(n.ClockMS, -n.ClockMS)-n.PingMS/2 > mostSkew.Seconds()*1000 {
-			add("warn", "the clock of node %s on %s is %.1f s off that of the node that answers: timers and deadlines move with their owner; have both kept by NTP", n.Node, n.Host, n.ClockMS/1000)
+			add("warn", "the clock of node %s on %s is %.1f s off that of the node that answers: timers and deadlines move with their owner; synchronize both with NTP", n.Node, n.Host, n.ClockMS/1000)
 		}
 		if lacks := missing(known, n.Kinds); len(lacks) > 0 {
 			add("warn", "node %s on %s does not serve %s, which others do: their agents do not work in its partitions; every node of a cluster should serve every kind", n.Node, n.Host, words(lacks))
@@ -109,7 +109,7 @@ func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
 		for _, v := range slices.Sorted(maps.Keys(versions)) {
 			each = append(each, fmt.Sprintf("%s: %s", cmp.Or(v, "without one"), strings.Join(versions[v], ", ")))
 		}
-		add("note", "the nodes are of %d versions (%s): usual while they are replaced one by one", len(versions), strings.Join(each, "; "))
+		add("note", "the nodes have %d versions (%s): usual during a rolling upgrade", len(versions), strings.Join(each, "; "))
 	}
 	if len(found) == 0 && here >= 0 {
 		add("ok", "%d there, all answer", len(nodes))

@@ -156,5 +156,5 @@ func (a *app) noneOf(agent string, q messages.Query) error {
 	if q.Turn == "" {
 		return nil
 	}
-	return fail(fmt.Sprintf("`%s turns %s` lists its turns", a.started, agent), "agent %s has nothing of turn %q here", agent, q.Turn)
+	return fail(fmt.Sprintf("`%s turns %s` lists its turns", a.started, agent), "agent %s has nothing to show of turn %q", agent, q.Turn)
 }

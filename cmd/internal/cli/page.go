@@ -105,7 +105,7 @@ func (a *app) watched(cmd *cobra.Command) {
 			return once(cmd, args)
 		}
 		if a.json() || !isTerminal(a.out) {
-			return usage("--watch is for a terminal and text: `%s events AGENT --follow -o json` gives programs what happens", a.started)
+			return usage("--watch is for text on a terminal: programs can read `%s events AGENT --follow -o json`", a.started)
 		}
 		return a.watch(cmd, func() error { return once(cmd, args) })
 	}

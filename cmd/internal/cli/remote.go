@@ -208,7 +208,7 @@ func (a *app) unreachable(err error, file string) error {
 	}
 	var refused *messages.Error
 	if errors.As(err, &refused) {
-		return fail("see that the server runs and that --nats, --context or NATS_URL name it", "%v", err)
+		return fail("check that the server runs and that --nats, --context or NATS_URL name it", "%v", err)
 	}
 	return err
 }
@@ -294,7 +294,7 @@ func (a *app) read(ctx context.Context, follow bool, each func(json.RawMessage) 
 // lacks notes that a view does not have all that the log holds.
 func (a *app) lacks(l client.Lacks) {
 	if l.Unreadable > 0 {
-		a.note("%d frames of this tenant's agents could not be read, and what they hold is left out: `%s doctor` says of which agents, and why", l.Unreadable, a.started)
+		a.note("%d frames of this tenant's agents could not be read, and what they hold is left out: `%s doctor` lists the agents and the reasons", l.Unreadable, a.started)
 	}
 	if l.Encrypted > 0 {
 		a.note("%d encrypted agents were not searched for words, only for ids and keys", l.Encrypted)

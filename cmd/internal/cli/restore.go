@@ -121,7 +121,7 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 	}
 	line.end()
 	if err == nil && r.ill {
-		return fail("what is wrong was wrong when the backup was made; agents that are not named are not affected", "the store is restored as it was, and not sound")
+		return fail("the backup has the same faults; agents that are not named are not affected", "the store was restored and is not sound")
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func (r *restoring) folder(ctx context.Context, dir string) error {
 		return errors.Join(err, os.RemoveAll(half))
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is empty
-		return fail("move it away; what was restored is whole in "+half, "the folder %s has been filled meanwhile", dir)
+		return fail("move it away; the restored store is complete in "+half, "the folder %s is no longer empty", dir)
 	}
 	if err := errors.Join(os.Rename(half, dir), syncPath(filepath.Dir(dir))); err != nil {
 		return err
@@ -219,7 +219,7 @@ func vacant(dir string) error {
 	case err == nil && len(left) > 0:
 		return fail(do, "the folder %s is not empty", dir)
 	case errors.Is(err, syscall.ENOTDIR):
-		return fail(do, "%s is, or is in, a file and no folder", dir)
+		return fail(do, "%s is a file, or is below a file: name a folder", dir)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

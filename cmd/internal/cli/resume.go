@@ -35,7 +35,7 @@ func (f *raiseFlags) raised(prefix string) (messages.LimitOverrides, error) {
 	case !(f.cost >= 0 && f.cost <= 1e9):
 		return messages.LimitOverrides{}, usage("--%smax-cost %v: write an amount from 0 to 1000000000", prefix, f.cost)
 	case f.cost > 0 && messages.CostOf(f.cost) == 0:
-		return messages.LimitOverrides{}, usage("--%smax-cost %v: that is nothing; write at least 0.000000001", prefix, f.cost)
+		return messages.LimitOverrides{}, usage("--%smax-cost %v: that is too small; write at least 0.000000001", prefix, f.cost)
 	case f.duration < 0 || f.duration > 0 && f.duration < time.Millisecond:
 		return messages.LimitOverrides{}, usage("--%smax-duration %v: write a duration such as 10m", prefix, f.duration)
 	}

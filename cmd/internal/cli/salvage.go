@@ -74,7 +74,7 @@ func (a *app) vacantFile(name string) error {
 		return err
 	}
 	if beside == data || strings.HasPrefix(beside, data+string(filepath.Separator)) {
-		return fail("choose another folder", "%s lies in the data folder %s, in which nothing is changed", name, a.remote.data)
+		return fail("choose another folder", "%s is in the data folder %s, which must not be changed", name, a.remote.data)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (s *salvaging) end() error {
 	}
 	if len(s.unrecorded) > 0 {
 		sum.Status = "warn"
-		sum.Detail += "; what may be missing at the end of these streams is not seen, for the record of how far they went is missing or damaged: " + strings.Join(s.unrecorded, " ")
+		sum.Detail += "; whether messages are missing at the end of these streams is not known, because the record of how far they reached is missing or damaged: " + strings.Join(s.unrecorded, " ")
 	}
 	if s.before > 0 {
 		sum.Status = "fail"

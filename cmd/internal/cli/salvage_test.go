@@ -71,7 +71,7 @@ func TestDoctorSalvage(t *testing.T) { // A29
 	if err := os.RemoveAll(filepath.Join(unrecorded, "jetstream", "$G", "streams", natslog.MarksOf(messages.Subjects{}))); err != nil {
 		t.Fatal(err)
 	}
-	reprise(t, "doctor", "--data", unrecorded, "--salvage", filepath.Join(t.TempDir(), "store.tar")).exits(0, "warn  salvage", "15 messages", "is not seen", "REPRISE_LOG_4")
+	reprise(t, "doctor", "--data", unrecorded, "--salvage", filepath.Join(t.TempDir(), "store.tar")).exits(0, "warn  salvage", "15 messages", "is not known", "REPRISE_LOG_4")
 
 	for a, n := range map[messages.AgentID]int{flipped: 2, short: 4} {
 		stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
@@ -102,7 +102,7 @@ func TestDoctorSalvage(t *testing.T) { // A29
 		say  string
 	}{
 		"a file that is there":  {[]string{"--data", dir, "--salvage", file("store.tar")}, 1, "store.tar is there already"},
-		"a file in the folder":  {[]string{"--data", dir, "--salvage", filepath.Join(dir, "jetstream", "x.tar")}, 1, "lies in the data folder"},
+		"a file in the folder":  {[]string{"--data", dir, "--salvage", filepath.Join(dir, "jetstream", "x.tar")}, 1, "is in the data folder"},
 		"no folder for it":      {[]string{"--data", dir, "--salvage", file("no/x.tar")}, 1, "does not exist"},
 		"no data folder":        {[]string{"--data", t.TempDir(), "--salvage", file("x.tar")}, 1, "no node has used it"},
 		"a folder not there":    {[]string{"--data", file("none"), "--salvage", file("x.tar")}, 1, "none"},

@@ -84,7 +84,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 	case !external && f.replicas > 1:
 		return usage("--replicas %d: an embedded server stands alone; give --nats a cluster of servers", f.replicas)
 	case f.replicas < 0 || f.replicas > maxReplicas:
-		return usage("--replicas %d: NATS keeps 1 to %d copies; 3 outlive one server", f.replicas, maxReplicas)
+		return usage("--replicas %d: NATS keeps 1 to %d copies; 3 survive the loss of one server", f.replicas, maxReplicas)
 	case f.maxAgents < 0:
 		return usage("--max-agents %d: give a positive number, or leave it out for the default", f.maxAgents)
 	case f.idle <= 0 || f.drainLimit <= 0:
@@ -147,13 +147,13 @@ func (n *node) explain(running *cluster.Node, s nodeStatus) {
 		n.remark("copies: %d were asked for, and the store has %d: more need a NATS cluster of at least %d servers, and this server stands alone; leave --replicas out, or move the store to a cluster with `%s backup` and `%s restore --replicas %d`",
 			n.cfg.Replicas, least, n.cfg.Replicas, n.app.started, n.app.started, n.cfg.Replicas)
 	default:
-		n.remark("copies: the store began with %d, and only what is created now has %d; bring all of it there with `%s store scale --replicas %d`", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
+		n.remark("copies: the store was created with %d, and only new streams have %d; change the others with `%s store scale --replicas %d`", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
 	}
 	switch {
 	case s.Sync == natslog.SyncUnknown:
-		n.remark("sync unknown: the server is not ours, and --system-creds or --system-context would let this node ask it; set sync_interval: always in its jetstream block, or the last moments before a loss of power may be lost")
+		n.remark("sync unknown: the server reports it only to its system account, see --system-creds and --system-context; set sync_interval: always in its jetstream block, or a loss of power may lose the newest data")
 	case strings.HasPrefix(s.Sync, "every "):
-		n.remark("sync %s: set sync_interval: always in the jetstream block of each server, or the last moments before a loss of power may be lost", s.Sync)
+		n.remark("sync %s: set sync_interval: always in the jetstream block of each server, or a loss of power may lose the newest data", s.Sync)
 	}
 }
 

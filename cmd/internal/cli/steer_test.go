@@ -21,7 +21,7 @@ func TestRejectLeavesNoFact(t *testing.T) { // A9
 	asking := w.begin("", "ask", "worker/a", "use hold")
 	w.started()
 	before := len(w.run("events", "worker/a", "-o", "json").exits(0).objects())
-	w.run("ask", "--policy", "reject", "worker/a", "now").exits(1, "busy with turn t4", "leave --policy reject out")
+	w.run("ask", "--policy", "reject", "worker/a", "now").exits(1, "busy with turn t4", "leave out --policy reject")
 	if after := w.run("events", "worker/a", "-o", "json").exits(0).objects(); len(after) != before {
 		t.Errorf("%d events became %d", before, len(after))
 	}

@@ -48,7 +48,7 @@ The command needs an administrator's permission: $JS.API.>.`,
   reprise store scale --replicas 3`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if replicas < 1 || replicas > maxReplicas {
-				return usage("--replicas %d: NATS keeps 1 to %d copies; 3 outlive one server", replicas, maxReplicas)
+				return usage("--replicas %d: NATS keeps 1 to %d copies; 3 survive the loss of one server", replicas, maxReplicas)
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()

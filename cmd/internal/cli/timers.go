@@ -69,9 +69,9 @@ func (f *laterFlags) schedule(now time.Time, deadline *time.Time) (messages.Sche
 		return s, usage("%s", messages.AsError(err).Message)
 	case deadline == nil:
 	case s.Cron != "":
-		return s, usage("--deadline and --cron exclude one another: an input that comes again and again has no last moment")
+		return s, usage("--deadline and --cron exclude one another: a repeated input has no last moment")
 	case f.any() && !first.Before(*deadline):
-		return s, usage("--deadline: %s is over before the input comes, at %s: give a later one, or none", deadline.Format(time.RFC3339), first.Format(time.RFC3339))
+		return s, usage("--deadline: %s is before the input is delivered, at %s: give a later one, or none", deadline.Format(time.RFC3339), first.Format(time.RFC3339))
 	}
 	return s, nil
 }

@@ -31,7 +31,7 @@ func TestTimers(t *testing.T) { // A6
 	}
 	w.run("cancel", "assistant/a", "--timer", "morning", "--reason", "holidays").exits(0, "cancelled timer morning")
 	w.run("cancel", "assistant/a", "--timer", "morning").exits(1, "no timer", "morning")
-	w.run("doctor", "--quick").exits(0, "ok    dead letters  none; besides, commands")
+	w.run("doctor", "--quick").exits(0, "ok    dead letters  none; commands that were refused")
 	w.run("cancel", "assistant/a", "--all").exits(0, "cancelled every input that waited and every timer")
 	w.run("cancel", "assistant/a", "--all").exits(0, "nothing changed")
 	w.run("timers", "assistant/a").exits(0, "no input is scheduled")
@@ -58,8 +58,8 @@ func TestFlagsThatMeanNothing(t *testing.T) { // A102
 		{"exclude one another", "--in", "2h", "--cron", "@daily"},
 		{"set in, at or cron", "--name", "x"},
 		{"no last moment", "--cron", "@daily", "--deadline", "1h"},
-		{"before the input comes", "--in", "1h", "--deadline", "5s"},
-		{"before the input comes", "--at", "2031-01-01T00:00:00Z", "--deadline", "2030-12-31T23:59:59Z"},
+		{"before the input is delivered", "--in", "1h", "--deadline", "5s"},
+		{"before the input is delivered", "--at", "2031-01-01T00:00:00Z", "--deadline", "2030-12-31T23:59:59Z"},
 	} {
 		w.run(append([]string{"send", "assistant/a", "hi"}, tc[1:]...)...).exits(2, tc[0])
 	}

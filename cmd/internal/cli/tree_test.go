@@ -77,7 +77,7 @@ func TestTree(t *testing.T) { // A45
 	w.run("tree", "boss/b").exits(0, "idle (completed)")
 	w.run("tree", "boss/b", "--at", "10").exits(0, "manager/sub-", "2 agents")
 	w.run("tree", "boss/none").exits(1, "does not exist")
-	w.run("delete", "boss/b", "--dry-run").exits(0, "would leave the agents that its calls brought to life (1)", tree[1]["agent"].(string))
+	w.run("delete", "boss/b", "--dry-run").exits(0, "would leave the agents that its calls created (1)", tree[1]["agent"].(string))
 	if held := w.run("delete", "boss/b", "--dry-run", "-o", "json").exits(0).objects()[0]; held["children"] != 1.0 {
 		t.Errorf("it holds %v", held)
 	}

@@ -140,7 +140,7 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		if e.Reason == e.By { // such as clear: it says no more
 			e.Reason = ""
 		}
-		return fail("`"+t.app.started+" history "+t.agent+"` shows how far it came", "turn %s was aborted by %s%s", e.Turn, e.By, because(e.Reason))
+		return fail("`"+t.app.started+" history "+t.agent+"` shows how far it got", "turn %s was aborted by %s%s", e.Turn, e.By, because(e.Reason))
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func (t *turn) failed(e messages.TurnFailed) error {
 
 // gone returns why the input has no turn and will have none.
 func (t *turn) gone(how, reason string) error {
-	return fail("send it again, under another id, if it is wanted after all", "the input was %s%s", how, because(reason))
+	return fail("send it again, under another id, if it is still needed", "the input was %s%s", how, because(reason))
 }
 
 func (t *turn) followIt() string {

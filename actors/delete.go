@@ -171,7 +171,7 @@ func (a *agent) removeLate() {
 		err = a.remove(upto)
 	}
 	if err != nil {
-		a.warn("what may have been stored late of a deleted agent cannot be removed; reprise doctor names it", "error", err)
+		a.warn("what may have been stored late of a deleted agent cannot be removed; `reprise doctor` names it", "error", err)
 	}
 }
 

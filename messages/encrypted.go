@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNoKey is wrapped by the errors for what is encrypted with a key that is missing.
-var ErrNoKey = errors.New("the key that it is encrypted with is missing, and without it what was encrypted cannot be read: if there is a copy of the keys, put it back (reprise restore --keys)")
+var ErrNoKey = errors.New("the key that it is encrypted with is missing, and without it what was encrypted cannot be read: if there is a copy of the keys, put it back (`reprise restore --keys`)")
 
 // ErrShredded is wrapped by the errors for what was encrypted with a key that was removed
 // because its agent has been deleted. It reports no damage.

@@ -155,7 +155,7 @@ func (r *Retention) Find(context.Context) (found []doctor.Finding) {
 		if late > 0 {
 			found = append(found, doctor.Finding{Check: "retention", Status: doctor.Warn,
 				Detail: fmt.Sprintf("%d agents of kind %s have waited for a person for longer than idle agents are kept (%s): they are not idle, so they are kept", late, kind, r.Kinds[kind]),
-				Remedy: "list them with reprise ls --phase paused; decide, abort or delete them; approval_timeout ends a wait automatically"})
+				Remedy: "list them with `reprise ls --phase paused`; decide, abort or delete them; approval_timeout ends a wait automatically"})
 		}
 	}
 	return found

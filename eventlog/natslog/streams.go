@@ -181,7 +181,7 @@ func (l *Log) remake(ctx context.Context, name string) bool {
 		l.log.Warn("a stream was removed and cannot be made again", "stream", name, "error", err)
 		return false
 	}
-	l.log.Warn("a stream was removed while it was in use; it is made again, but what it held is gone: reprise doctor names what is missing, a backup may have it", "stream", name)
+	l.log.Warn("a stream was removed while it was in use; it is made again, but what it held is gone: `reprise doctor` names what is missing, a backup may have it", "stream", name)
 	return true
 }
 

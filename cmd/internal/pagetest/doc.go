@@ -1,5 +1,6 @@
 // Package pagetest holds README.md, CONTRIBUTING.md, SECURITY.md and the pages of docs to what they
-// promise: links lead somewhere, blocks of code are what they seem, and commands print what a page shows.
+// promise: links lead somewhere, blocks of code are what they seem, and commands print what a page shows. Command lines
+// that are not run, also those in hints of the program, name commands, flags and targets of make that there are.
 //
 // It has tests and no code. The static ones need nothing but the files; TestPages runs each page in a
 // bash of its own, in an empty folder, with the program of this tree. With -update it writes what the

@@ -12,7 +12,7 @@ import (
 // misspell finds American spellings and common mistakes, cspell words that are in no dictionary.
 const (
 	misspell = "github.com/golangci/misspell/cmd/misspell@v0.8.0"
-	cspell   = "9.8.0"
+	cspell   = "cspell@9.8.0"
 )
 
 // properNames are spelled as misspell would not.
@@ -45,10 +45,7 @@ func TestSpelling(t *testing.T) {
 	})
 	t.Run("cspell", func(t *testing.T) {
 		t.Parallel()
-		program, err := installCspell(t)
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := filepath.Join(npmPackages(t, cspell), "node_modules", ".bin", "cspell")
 		list, err := filepath.Abs(words)
 		if err != nil {
 			t.Fatal(err)
@@ -72,25 +69,34 @@ func report(t *testing.T, dir string, cmd *exec.Cmd) {
 	}
 }
 
-// installCspell installs cspell, once for each machine and version.
-func installCspell(t *testing.T) (program string, err error) {
+// npmPackages returns a folder with packages that npm has installed, once for each machine and versions.
+func npmPackages(t *testing.T, packages ...string) (dir string) {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
-	dir := filepath.Join(cache, "reprise-pages", "cspell-"+cspell)
-	program = filepath.Join(dir, "node_modules", ".bin", "cspell")
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
+	dir = filepath.Join(cache, "reprise-pages", strings.Join(packages, "+"))
+	if _, err := os.Stat(dir); err == nil {
+		return dir
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "cspell@"+cspell)
-	cmd.Dir = dir
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "install")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(fresh) }()
+	cmd := exec.CommandContext(t.Context(), "npm", append([]string{"install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts"}, packages...)...)
+	cmd.Dir = fresh
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
+		t.Fatalf("%v: %s", err, out)
 	}
-	return program, nil
+	if err := os.Rename(fresh, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil { // another test was not faster
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

@@ -118,17 +118,22 @@ func (d Definition) validateLimits(providers.Set) error {
 func (d Definition) validateTools(providers.Set) error {
 	words := []string{"auto", "required", "none"} // of tool_choice
 	names := make(map[string]bool)
-	for _, t := range d.Tools {
-		spec := t.Spec()
-		if spec.Name == "" || names[spec.Name] {
-			return fmt.Errorf("agent %s: tool %q is named twice or not at all", d.Kind, spec.Name)
+	for i, t := range d.Tools {
+		if t == nil {
+			return fmt.Errorf("agent %s: tool %d is nil", d.Kind, i+1)
 		}
-		if slices.Contains(words, spec.Name) {
+		spec := t.Spec()
+		switch {
+		case spec.Name == "":
+			return fmt.Errorf("agent %s: tool %d has no name", d.Kind, i+1)
+		case names[spec.Name]:
+			return fmt.Errorf("agent %s: two tools are named %q: rename one of them", d.Kind, spec.Name)
+		case slices.Contains(words, spec.Name):
 			return fmt.Errorf("agent %s: a tool cannot be named %s: that is a word of tool_choice", d.Kind, spec.Name)
 		}
 		names[spec.Name] = true
-		if _, gated := t.(tool.Gated); spec.Approval == tool.Asked && !gated {
-			return fmt.Errorf("agent %s: tool %s is to be asked which calls want approval, but has no NeedsApproval", d.Kind, spec.Name)
+		if err := validateRules(t, spec); err != nil {
+			return fmt.Errorf("agent %s: tool %s: %w", d.Kind, spec.Name, err)
 		}
 	}
 	for _, name := range d.StopOn {
@@ -138,6 +143,21 @@ func (d Definition) validateTools(providers.Set) error {
 	}
 	if c := d.ToolChoice; c != "" && !names[c] && !slices.Contains(words, c) {
 		return fmt.Errorf("agent %s: tool_choice %q: write auto, required, none or the name of one of its tools", d.Kind, c)
+	}
+	return nil
+}
+
+// validateRules checks a tool's settings for unknown outcomes and approvals.
+func validateRules(t tool.Tool, spec tool.Spec) error {
+	known := []tool.OnUnknown{tool.ReadOnly, tool.Rerun, tool.Reconcile, tool.Pause}
+	if spec.OnUnknown != "" && !slices.Contains(known, spec.OnUnknown) {
+		return fmt.Errorf("on_unknown %q: write %s, %s, %s or %s", spec.OnUnknown, known[0], known[1], known[2], known[3])
+	}
+	switch _, gated := t.(tool.Gated); {
+	case !slices.Contains([]tool.Approval{tool.Never, tool.Always, tool.Asked}, spec.Approval):
+		return fmt.Errorf("approval %q: leave it empty, or write %s or %s", spec.Approval, tool.Always, tool.Asked)
+	case spec.Approval == tool.Asked && !gated:
+		return errors.New("its approval is asked, but it has no method NeedsApproval")
 	}
 	return nil
 }
@@ -161,9 +181,12 @@ func (d Definition) validateCompact(set providers.Set) error {
 
 func (d Definition) validateHooks(providers.Set) error {
 	seen := make(map[string]bool)
-	for _, h := range d.Hooks {
-		if h.Name == "" || seen[h.Name] {
-			return fmt.Errorf("agent %s: hook %q is named twice or not at all", d.Kind, h.Name)
+	for i, h := range d.Hooks {
+		if h.Name == "" {
+			return fmt.Errorf("agent %s: hook %d has no name", d.Kind, i+1)
+		}
+		if seen[h.Name] {
+			return fmt.Errorf("agent %s: two hooks are named %q: rename one of them", d.Kind, h.Name)
 		}
 		seen[h.Name] = true
 	}

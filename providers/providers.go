@@ -49,8 +49,8 @@ func (s Set) Split(model string) (Provider, string, error) {
 	if !ok || rest == "" {
 		return nil, "", fmt.Errorf("model %q: write provider/model, such as openai/gpt-5.5", model)
 	}
-	p, ok := s[name]
-	if !ok {
+	p := s[name]
+	if p == nil {
 		return nil, "", fmt.Errorf("model %q: no provider is named %q", model, name)
 	}
 	return p, rest, nil

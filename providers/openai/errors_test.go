@@ -61,6 +61,8 @@ func TestStatus(t *testing.T) {
 		{400, `{"error":{"message":"Your input exceeds the context window of this model."}}`, providers.ContextLength, false, "then resume the turn"},
 		{413, ``, providers.ContextLength, false, "longer than the model takes"},
 		{404, `<html>`, providers.NotFound, false, "Not Found"},
+		{404, "404 page not found\n", providers.NotFound, false, "404 page not found (the server has no such path: check the base URL)"},
+		{404, ``, providers.NotFound, false, "Not Found (the server has no such path: check the base URL)"},
 		// Bodies of servers as their users have reported them.
 		{400, `[{"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts.","status":"INVALID_ARGUMENT"}}]`, providers.BadRequest, false, "missing a thought_signature"},
 		{400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`, providers.Auth, false, "API key not valid"},

@@ -112,18 +112,22 @@ func readBody(body []byte, status int) Complaint {
 		return c
 	}
 	text := strings.TrimSpace(string(body))
+	c := Complaint{Message: http.StatusText(status)}
 	switch {
 	case strings.HasPrefix(text, "<"):
-		c := Complaint{Message: http.StatusText(status)}
 		if m := title.FindStringSubmatch(text); m != nil {
 			c.Message = shown(m[1])
 		}
 		c.Message += " (the server answered with a web page: check the base URL)"
 		return c
 	case strings.Trim(text, "{[\"]}") == "" || text == "null" || !utf8.ValidString(text):
-		return Complaint{Message: http.StatusText(status)}
+	default:
+		c.Message = plain(json.RawMessage(text))
 	}
-	return Complaint{Message: plain(json.RawMessage(text))}
+	if status == http.StatusNotFound { // an API that lacks a model words an error of its own
+		c.Message += " (the server has no such path: check the base URL)"
+	}
+	return c
 }
 
 // is reports whether one of the words for c contains one of these.

@@ -6,10 +6,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Answer answers an agent's question with a person's words, as its Prompt says
-// and messages.ParseDecision reads them. What came of it is reported by the events
-// that follow, by the same question again, or by a notice: an answer that
-// contradicts what was decided before changes nothing.
+// Answer answers an agent's question with the words of a person, such as yes or no; see
+// [messages.ParseDecision]. The effect shows in the stream that the question came from: events
+// that follow, the same question again, or a notice. An answer that contradicts an earlier
+// decision changes nothing.
 func (c *Client) Answer(ctx context.Context, q Question, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()

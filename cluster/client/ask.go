@@ -15,25 +15,26 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Event is a piece of an answer or a fact of its turn.
+// Event is a piece of an answer, or an event of its turn.
 type Event struct {
 	// Type is delta, reasoning, cut, query, notice, or the type of an event such as
 	// tool.started. A piece of the answer of an agent below is child.text or
 	// child.reasoning. After a cut the deltas and the reasoning of the model call at hand are
 	// void: those that follow begin again.
 	Type string `json:"type"`
-	// Text is that of a delta or of reasoning, why it was cut, what a query asks, or a notice:
-	// what a person must know of an answer that could not be used.
+	// Text is a piece of the answer (delta, child.text) or of the reasoning, the reason of a cut,
+	// the question of a query, or a notice for a person, such as why nothing comes.
 	Text string `json:"text,omitempty"`
-	// Question is what the agent asks its caller; Client.Answer answers it. Nil:
-	// the event is no query.
+	// Question is set for a query; [Client.Answer] answers it.
 	Question *Question `json:"question,omitempty"`
-	// Child is the agent whose answer a piece of type child.text is of, ChildCall
-	// the tool call that it works for.
+	// Child is the agent whose answer a child.text is a piece of, ChildCall the tool call that
+	// it works for.
 	Child     string          `json:"child,omitempty"`
 	ChildCall messages.CallID `json:"call,omitempty"`
-	// N, Seq, Frame, Turn, Step, At, Person and Data belong to facts. Person is whose
-	// command recorded it; nil: no one is named.
+	// N, Seq, Frame, Turn, Step, At, Person and Data are set for events of the log. Person is
+	// whose command caused the event; nil: no one is named. Data is the event as JSON: decode it
+	// into the type of package messages that Type names, such as [messages.TurnPaused] for
+	// turn.paused.
 	N      messages.EventNumber `json:"n,omitempty"`
 	Seq    uint64               `json:"seq,omitempty"`
 	Frame  messages.FrameID     `json:"frame,omitempty"`
@@ -42,49 +43,52 @@ type Event struct {
 	At     time.Time            `json:"at,omitzero"`
 	Person *messages.Person     `json:"person,omitempty"`
 	Data   json.RawMessage      `json:"data,omitempty"`
-	// Output and Usage are the turn's, on its terminal fact. An output that is kept
-	// as a blob is read.
+	// Output and Usage are those of the turn, in its terminal event. Output is complete, also if
+	// it is stored as a blob.
 	Output string          `json:"output,omitempty"`
 	Usage  *messages.Usage `json:"usage,omitempty"`
 }
 
-// Question is what an agent asks in the middle of a turn, such as whether a call
-// may run. The turn waits; so do others who may be asked the same.
+// Question is what an agent asks in the middle of a turn, such as whether a call may run. The turn
+// waits for an answer. Other clients may get the same question.
 type Question struct {
 	ID string `json:"id"`
 	// ReplySubject takes the answer until the stream ends.
 	ReplySubject string `json:"reply_subject"`
-	// Prompt is for a person, and says how to answer.
+	// Prompt is a text for a person, with the answers that are understood.
 	Prompt string `json:"prompt"`
 }
 
-// Terminal says that the input has ended with this event: with its turn, or
-// taken back or dropped before any model saw it.
+// Terminal reports whether the input ends with this event: with its turn, or because it was
+// cancelled or dropped before a model saw it.
 func (e Event) Terminal() bool {
 	return messages.Is(e.Type, messages.EndsInput)
 }
 
-// Ask prompts an agent with text and yields its answer piece by piece, what it asks, its
-// pauses, and last the event that ends the input, with output and usage. While the input
-// waits for its turn, the pauses of those before it are yielded, too: turn.paused and
-// turn.resumed then name another turn. A turn that failed or was aborted, and an input that
-// was taken back or dropped, yield their terminal event and then the error. Leaving the
-// loop does not stop the turn.
+// Ask sends text to an agent and yields its answer: pieces of it as they come, questions, the
+// pauses of the turn, and last the event that ends the input, with output and usage. If the turn
+// failed or was aborted, or the input was cancelled or dropped, the terminal event is followed
+// by an error. Leaving the loop does not stop the turn.
+//
+// A turn that waits for a person yields turn.paused, and the loop continues when the turn does.
+// The pause may be over when turn.paused is read: an input that is asked again under its id
+// yields those of the past, too. [Client.Show] returns what the agent waits for now. While the
+// input is in the queue, turn.paused and turn.resumed of the turns before it are yielded; their
+// Turn is another one.
 func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, error] {
 	return c.AskInput(ctx, agent, messages.Input{Content: messages.TextContent(text)})
 }
 
-// AskInput is Ask for an input with more than text. One that steers a running turn yields
-// the rest of that turn. If the agent's owner cannot be reached, or goes away in
-// the middle, it asks again with the same id, from where it was, until ctx ends; without a
-// deadline for half a minute in which nothing comes. A notice says why, if that takes
-// seconds.
+// AskInput is [Client.Ask] for an input with an id, a policy or more than text. An input that steers a
+// running turn yields the rest of that turn. If the agent's owner cannot be reached, or goes away
+// in the middle, AskInput sends the input again under the same id and continues after the last
+// event, until ctx ends; without a deadline it gives up after half a minute in which nothing
+// came. If that takes seconds, a notice has the reason.
 func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
 	return c.ask(ctx, agent, in, messages.FactsEnd)
 }
 
-// AskFacts is AskInput that also yields every other fact of the input and its turn, which
-// the node encodes for it.
+// AskFacts is [Client.AskInput] that yields every event of the input and its turn.
 func (c *Client) AskFacts(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
 	return c.ask(ctx, agent, in, "")
 }

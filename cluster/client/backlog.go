@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Backlog is how many inputs and commands are stored and not yet applied, and when
-// the oldest of them was stored; zero if there is none. [ErrNotAllowed] for users of a
-// tenant: the queue is of all tenants together.
+// Backlog returns how many inputs and commands are stored and not yet applied, and when the oldest
+// of them was stored; zero if there are none. It counts those of all tenants together.
+// [ErrNotAllowed] for users of a tenant.
 func (c *Client) Backlog(ctx context.Context) (waiting uint64, oldest time.Time, err error) {
 	js, err := jetstream.New(c.nc)
 	if err != nil {

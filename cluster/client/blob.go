@@ -10,15 +10,15 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Blob writes a payload that an agent keeps beside its log to w, and says which it
-// was. hash is its SHA-256 in hex, or enough of the beginning of it. What is held
-// in memory does not grow with the payload. messages.NotFound if there is none;
-// bytes that do not match the hash are messages.Damaged, after they were written.
+// Blob writes a payload that is stored beside an agent's log to w, and returns its description. hash
+// is its SHA-256 in hex, or the beginning of it. The memory that Blob takes does not grow with the
+// payload. messages.NotFound: there is none. messages.Damaged: the bytes that were written do not
+// match the hash.
 func (c *Client) Blob(ctx context.Context, agent string, hash messages.Digest, w io.Writer) (messages.Blob, error) {
 	return c.BlobOf(ctx, agent, messages.Blob{SHA256: hash}, w)
 }
 
-// BlobOf is Blob for a blob as an event names it, which is found without a search.
+// BlobOf is [Client.Blob] for a blob that an event names, which is found without a search.
 func (c *Client) BlobOf(ctx context.Context, agent string, b messages.Blob, w io.Writer) (messages.Blob, error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {

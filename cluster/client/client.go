@@ -1,13 +1,14 @@
-// Package client talks to agents over NATS, for services that only send and
-// read. It imports only messages, projections for the types of views, and nats.go.
+// Package client sends inputs and commands to agents over NATS, and reads answers and views. It is
+// for services that run no node; cluster.Node.Client returns the client of a node. Begin with
+// [Connect], [Client.Ask] and [Client.Do].
 //
 // # Guarantees
 //
 //   - Every command carries an id, made here if the caller gives none, so that
 //     trying again inside the caller's deadline has no second effect.
-//   - An error is a *messages.Error where the agent or its node refused; its
-//     Temporary method reports whether trying again can help.
-//   - Inputs and commands carry the trace context of the span of OpenTelemetry that is in ctx.
+//   - If the agent or its node refuses, the error is a *messages.Error. Its method Temporary
+//     reports whether trying again can help.
+//   - Inputs and commands carry the trace context of the OpenTelemetry span in ctx.
 //   - A Client is safe for concurrent use. On the connection it keeps one subscription,
 //     for the answers to all its requests: make one Client for each connection.
 //   - A reader that pauses delays no other. What waits for it is bounded; what is dropped
@@ -28,7 +29,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Client sends to agents and reads what became of it.
+// Client sends inputs and commands to agents, and reads answers and views. The agent of a method is
+// an address: kind/key, or tenant/kind/key.
 type Client struct {
 	nc       *nats.Conn
 	replies  *replies
@@ -37,15 +39,15 @@ type Client struct {
 	person   string
 }
 
-// New makes a client of a connection. Root is the first token of the
-// installation's subjects; empty means reprise.
+// New returns a client on an existing connection. Root is the first token of the installation's
+// subjects; empty means reprise.
 func New(nc *nats.Conn, root string) *Client {
 	return &Client{nc: nc, replies: &replies{nc: nc}, subjects: messages.Subjects{Root: root}}
 }
 
-// As returns a client on the same connection whose inputs, commands and answers are recorded
-// as asked for by a person. It is the caller's word, and recorded as that, unless the
-// server of a tenant's account names the user. Empty: no one is named.
+// As returns a client on the same connection whose inputs, commands and answers are recorded with
+// the name of a person. The name is recorded as claimed, unless the NATS server names the user of
+// a tenant's account. Empty: no one is named.
 func (c *Client) As(person string) *Client {
 	other := *c
 	other.person = person
@@ -80,10 +82,11 @@ const (
 	silence = time.Minute
 )
 
-// Send publishes an input and returns its id once JetStream has it, publishing it again
-// under that id until ctx ends if the server does not say so, and for 12 seconds if its
-// stream has no leader: from then on it is not lost, though it may still be refused, as
-// the dead letters tell, and its reply subject unless an owner dies meanwhile.
+// Send publishes an input and returns its id when JetStream has stored it. It does not wait for the
+// agent: an input that is stored is not lost, but may still be refused. It is then a dead letter,
+// and the reason is also sent to its reply subject unless an owner dies meanwhile. If the server
+// does not confirm the input, Send publishes it again under the same id until ctx ends, or for 12
+// seconds if the stream has no leader.
 func (c *Client) Send(ctx context.Context, agent string, in messages.Input) (id string, err error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
@@ -100,12 +103,10 @@ func orNew(id string) string {
 	return id
 }
 
-// Do publishes a command to the agent's command subject and waits for the
-// answer. A refusal is the error. If no answer comes it publishes the command again,
-// under the same id, until ctx ends or a minute has passed: that one copy was obeyed counts
-// over what became of the others, a refusal counts of the newest alone. An older one that
-// lies in a broken connection or a server that stands still, and comes later, may be obeyed
-// behind that.
+// Do sends a command to an agent, such as [messages.Approve], and waits until it is in the agent's
+// log. A refusal is an error. If no answer comes, Do sends the command again under the same id,
+// until ctx ends or a minute has passed. It succeeds if any copy was applied. After an error, a
+// copy that a broken connection or a frozen server has held back may still be applied.
 func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (messages.Answer, error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {

@@ -15,36 +15,37 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Options say which NATS server to talk to, and as whom.
+// Options are the NATS server to connect to, and the login.
 type Options struct {
-	// URL of the server, or those of several with commas between them, each with its own
-	// user:password@ if that is the login; it wins over that of Context. Empty: the
-	// context's, else NATS's own default.
+	// URL is the URL of the server, or those of several with commas between them, each with its
+	// own user:password@ if that is the login. It takes precedence over that of Context. Empty:
+	// that of Context, else nats.DefaultURL.
 	URL string
 	// Context is the name of a context of the nats command line tool. Empty: none.
 	Context string
-	// Creds is a file with credentials; it wins over every login of Context.
+	// Creds is a file with credentials. It takes precedence over a login of Context.
 	Creds string
-	// NKey is a file with the seed of a user's key, which wins likewise.
+	// NKey is a file with the seed of a user's key. It takes precedence over a login of Context.
 	NKey string
-	// CA is a file with the certificates of those who sign the server's; Cert and Key
-	// are files with ours. They win over those of Context.
+	// CA is a file with the certificates of the authorities that sign the server's certificate.
+	// Cert and Key are files with the client's certificate and key. They take precedence over
+	// those of Context.
 	CA, Cert, Key string
 	// Root is the first token of the installation's subjects. Empty: reprise.
 	Root string
-	// InboxPrefix is what the subjects of answers begin with, for a user who may read
-	// no others; it wins over that of Context. Empty: NATS's own.
+	// InboxPrefix is the prefix of the subjects of answers, for a user who may read no others.
+	// It takes precedence over that of Context. Empty: that of NATS, _INBOX.
 	InboxPrefix string
-	// Name is what the server calls the connection. Empty: reprise client.
+	// Name is the name of the connection in the server's lists. Empty: reprise client.
 	Name string
-	// Person is who the client acts for, as Client.As says. Empty: no one is named.
+	// Person is the person in whose name the client acts; see [Client.As]. Empty: no one is named.
 	Person string
 	// Lost is called when the server has been gone for ten seconds and the
 	// connection is given up. Nil: it is never given up.
 	Lost func()
 }
 
-// Resolve is the URL to connect to and what goes with it.
+// Resolve returns the URL to connect to, and the options of the connection.
 func (o Options) Resolve() (server string, options []nats.Option, err error) {
 	var c natsContext
 	if o.Context != "" {
@@ -81,9 +82,8 @@ const (
 	reconnects    = 40
 )
 
-// Connect connects to a server and makes a client of it. It fails at once if
-// no server answers, or refuses the login; [Advice] says what to do about that. The
-// caller closes the client.
+// Connect connects to a server and returns a client. It fails at once if no server answers or the
+// login is refused; [Advice] returns what to do about that. The caller closes the client.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	server, options, err := o.Resolve()
 	if err != nil {
@@ -129,8 +129,8 @@ func (u *unconnected) Error() string { return u.refusal.Error() }
 // Unwrap gives both.
 func (u *unconnected) Unwrap() []error { return []error{u.refusal, u.cause} }
 
-// Advice is what to do about a login that a server refuses, or whose files cannot be
-// used; empty: the error is about something else.
+// Advice returns what to do about a login that a server refuses, or whose files cannot be used.
+// Empty: the error is about something else.
 func Advice(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -157,8 +157,8 @@ func Advice(err error) string {
 	return ""
 }
 
-// Close closes the client's connection, also one that the caller made.
+// Close closes the client's connection, also one that was given to [New].
 func (c *Client) Close() { c.nc.Close() }
 
-// Server is the address of the server, without a password or token.
+// Server returns the address of the server, without a password or token.
 func (c *Client) Server() string { return messages.Redacted(c.nc.ConnectedUrl()) }

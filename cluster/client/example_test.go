@@ -189,6 +189,31 @@ func ExampleClient_Do() {
 	// refund says: Paid 9900 cents back for order 7.
 }
 
+// What a paused turn waits for, whether its turn.paused has just come or is one of the past.
+func ExampleClient_Show() {
+	ctx := context.Background()
+	c := node().Client()
+	for ev, err := range c.Ask(ctx, "support/shown", "Refund 9900 cents for order 7") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if ev.Type != "turn.paused" {
+			continue
+		}
+		status, err := c.Show(ctx, "support/shown")
+		if err != nil {
+			log.Fatal(err)
+		}
+		if status.Phase == messages.PhasePaused && status.Turn == ev.Turn {
+			for _, w := range status.Waiting {
+				fmt.Println(w.Kind, w.Tool, w.Arguments)
+			}
+			break // the turn waits, also while no one reads
+		}
+	}
+	// Output: approval refund {"order":7,"cents":9900}
+}
+
 func ExampleClient_Turns() {
 	c := connect()
 	defer c.Close()

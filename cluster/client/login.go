@@ -8,20 +8,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Login is who the NATS server takes a connection for.
+// Login is the NATS user of a connection.
 type Login struct {
-	// User is the name, or the key, that the connection logged in with. Empty: the
-	// server asks for none.
+	// User is the name, or the public key, that the connection logged in with. Empty: the server
+	// requires no login.
 	User string `json:"user"`
 	// Account is the NATS account of the user.
 	Account string `json:"account"`
 }
 
-// GlobalAccount is the account of everybody for whom a server knows no other.
+// GlobalAccount is the NATS account of users that are in no other account.
 const GlobalAccount = "$G"
 
-// Login asks the server who this client is to it. [ErrNotAllowed] if the user may not
-// ask that, as users of a tenant may not.
+// Login returns the user and the account of this client. [ErrNotAllowed] for users of a tenant, who
+// may not ask for it.
 func (c *Client) Login(ctx context.Context) (Login, error) {
 	const subject = "$SYS.REQ.USER.INFO"
 	var answer struct{ Data Login }

@@ -12,33 +12,32 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Node is what a node says of itself to operators.
+// Node is the state of a node, for operators.
 type Node struct {
 	ID   string `json:"node"`
 	Host string `json:"host"`
-	// Draining says that it gives its partitions away and takes none.
+	// Draining reports whether it gives its partitions to other nodes and takes none.
 	Draining bool `json:"draining"`
-	// Partitions is how many it has; a list of nodes does not tell.
+	// Partitions is how many it owns. It is 0 in a list of nodes.
 	Partitions int `json:"partitions"`
 }
 
-// NodeOrder is what operators tell a node. Its zero value asks how it is.
+// NodeOrder is a request of an operator to a node. The zero value asks for its state.
 type NodeOrder struct {
-	// Drain has it give its partitions away, or take part again. Nil: neither.
+	// Drain makes it give its partitions to other nodes, or take part again. Nil: neither.
 	Drain *bool `json:"drain,omitempty"`
-	// Accept has it record that what a stream of the log lost is accepted. Nil: nothing
-	// is.
+	// Accept makes it record that a loss of a stream of the log is accepted. Nil: none is.
 	Accept *AcceptLoss `json:"accept,omitempty"`
 }
 
-// AcceptLoss says whose decision it is that what a stream lost may stay lost.
+// AcceptLoss is the decision that the messages which a stream has lost are given up.
 type AcceptLoss struct {
 	Stream string `json:"stream"`
 	By     string `json:"by"`
 	Reason string `json:"reason"`
 }
 
-// NodeAnswer is what a node answers to operators.
+// NodeAnswer is a node's answer to a [NodeOrder].
 type NodeAnswer struct {
 	Nodes []Node `json:"nodes,omitempty"`
 	// Accepted is the loss that was accepted.
@@ -46,8 +45,8 @@ type NodeAnswer struct {
 	Err      *messages.Error `json:"error,omitempty"`
 }
 
-// FindNode finds the living node with that id, with an id that begins so, or on a
-// host of that name, where there is only one. It needs an operator's permissions.
+// FindNode returns the running node whose id is name or begins with it, or whose host has that
+// name, if there is only one. It needs the permissions of an operator.
 func (c *Client) FindNode(ctx context.Context, name string) (Node, error) {
 	answer, err := c.order(ctx, c.subjects.NodeOrders(""), NodeOrder{})
 	nodes := answer.Nodes
@@ -77,15 +76,15 @@ func (c *Client) FindNode(ctx context.Context, name string) (Node, error) {
 	return Node{}, messages.Refuse(messages.Conflict, "%q may be any of %s: write more of the id", name, strings.Join(found, ", "))
 }
 
-// Drain has a node give its partitions to the others, or with on false take part
-// again, and says how far it is. The order is carried out after it returns; asked
-// again, Node reports it. It needs an operator's permissions.
+// Drain makes a node give its partitions to the others, or with on false take part again. It
+// returns before that is done; [Client.Node] reports the progress. It needs the permissions of an
+// operator.
 func (c *Client) Drain(ctx context.Context, id string, on bool) (Node, error) {
 	return c.orderNode(ctx, id, NodeOrder{Drain: &on})
 }
 
-// AcceptLoss has any node record that what a stream of the log lost is accepted, and
-// returns what that is. It needs an operator's permissions.
+// AcceptLoss makes a node record that a loss of a stream of the log is accepted, and returns what was
+// lost. It needs the permissions of an operator.
 func (c *Client) AcceptLoss(ctx context.Context, a AcceptLoss) (string, error) {
 	answer, err := c.order(ctx, c.subjects.NodeOrders(""), NodeOrder{Accept: &a})
 	if errors.Is(err, errUnheard) {
@@ -94,7 +93,7 @@ func (c *Client) AcceptLoss(ctx context.Context, a AcceptLoss) (string, error) {
 	return answer.Accepted, err
 }
 
-// Node asks a node how it is. One that is not there any more is messages.NotFound.
+// Node returns the state of a node. messages.NotFound: it is gone.
 func (c *Client) Node(ctx context.Context, id string) (Node, error) {
 	return c.orderNode(ctx, id, NodeOrder{})
 }

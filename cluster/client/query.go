@@ -14,24 +14,23 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Query asks for a view of an agent and yields its JSON lines as the node wrote them, page by
-// page. Methods such as [Client.History] yield them decoded.
-// With q.Follow it continues until ctx ends or the loop is left: if the agent's
-// owner goes away it asks again, from the event after the last, and gives up
-// when there was no answer for half a minute.
+// Query yields the JSON lines of a view of an agent. Methods such as [Client.History] yield them
+// decoded. With q.Follow it continues until ctx ends or the loop is left: if the agent's owner
+// goes away, it asks again, from the event after the last, and gives up after half a minute
+// without an answer.
 func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter.Seq2[json.RawMessage, error] {
 	a, err := messages.ParseAgentID(agent)
 	return c.pages(ctx, c.subjects.Query(a), q, err, nil)
 }
 
-// QueryTenant asks for a view of a tenant on the terms of Query: agents, approvals, usage, effects,
-// find or dlq. An answer that lacks some of what was stored says to each of lacks
-// what it lacks, for each page of which partitions are uncovered.
+// QueryTenant is [Client.Query] for a view of a tenant: agents, approvals, usage, effects, find or
+// dlq. If the answer is incomplete, each of lacks is called with what is missing; for uncovered
+// partitions, once for each page.
 func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), lacks)
 }
 
-// Lacks is what a view of a tenant does not show.
+// Lacks is what is missing from a view of a tenant.
 type Lacks struct {
 	// Unreadable is how many frames of the tenant's agents could not be read.
 	Unreadable uint64
@@ -41,8 +40,8 @@ type Lacks struct {
 	Uncovered []messages.Uncovered
 }
 
-// QueryStore asks for a view of the whole store, all tenants together: doctor,
-// nodes, partitions or index. What it lacks it says to lacks, as QueryTenant.
+// QueryStore is [Client.QueryTenant] for a view of the whole store, of all tenants together: doctor,
+// nodes, partitions or index.
 func (c *Client) QueryStore(ctx context.Context, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, lacks)
 }

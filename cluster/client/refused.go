@@ -35,15 +35,15 @@ type refusal struct {
 // notAllowed is what the server has said.
 type notAllowed struct{ what error }
 
-// Error says what to do about it.
+// Error returns what was refused, and what to do about it.
 func (e *notAllowed) Error() string {
 	return fmt.Sprintf("the NATS server does not allow this: %v; use other credentials (--creds, --context), or have an administrator allow it", e.what)
 }
 
-// Is says that it is an ErrNotAllowed.
+// Is reports whether target is ErrNotAllowed.
 func (e *notAllowed) Is(target error) bool { return target == ErrNotAllowed }
 
-// ErrNotAllowed is in errors of what the server does not let the user do.
+// ErrNotAllowed is wrapped by errors of requests that the permissions of the NATS user do not allow.
 var ErrNotAllowed = errors.New("not allowed")
 
 // Unwrap gives the server's own error.
@@ -112,8 +112,8 @@ func (r *refusals) noInbox(err error) {
 	}
 }
 
-// ErrLost is wrapped by errors of a client whose connection is closed and not made again: the
-// server has gone, or [Client.Close] was called.
+// ErrLost is wrapped by errors of a client whose connection is closed and will not be opened again:
+// the server is gone, or [Client.Close] was called.
 var ErrLost = errors.New("the connection to the NATS server was lost")
 
 // why is what the server has refused, if that has ended ctx, else err.

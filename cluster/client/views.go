@@ -21,7 +21,7 @@ type view struct {
 	lacks []func(Lacks)
 }
 
-// At asks for a view of an agent as of event n. 0: the newest.
+// At returns a view of an agent as of event n. 0: the newest.
 func At(n messages.EventNumber) ViewOption {
 	return func(v *view) { v.At = n }
 }
@@ -37,8 +37,8 @@ func Only(q messages.Query) ViewOption {
 	}
 }
 
-// Lacking has what a view of a tenant does not show yet, or cannot, reported to lacks. Without it a
-// view that does not cover all partitions ends with an error behind its lines.
+// Lacking calls lacks with what is missing from a view of a tenant. Without it, a view that does not
+// cover all partitions yields an error after its lines.
 func Lacking(lacks func(Lacks)) ViewOption {
 	return func(v *view) { v.lacks = append(v.lacks, lacks) }
 }
@@ -60,9 +60,9 @@ func (c *Client) Replay(ctx context.Context, agent string, o ...ViewOption) iter
 	return viewed[projections.Change](ctx, c, agent, messages.Query{View: "replay"}, o)
 }
 
-// Timeline yields what happened to an agent as a person thinks of it, a row for each input, turn,
-// model call, tool call and so on. With Follow in [Only] it continues with the rows that change,
-// each one whole, until ctx ends.
+// Timeline yields what happened to an agent, a row for each input, turn, model call, tool call and
+// so on. With Follow in [Only] it continues with the rows that change, each one whole, until ctx
+// ends.
 func (c *Client) Timeline(ctx context.Context, agent string, o ...ViewOption) iter.Seq2[projections.Row, error] {
 	return viewed[projections.Row](ctx, c, agent, messages.Query{View: "timeline"}, o)
 }
@@ -78,7 +78,7 @@ func (c *Client) Turns(ctx context.Context, agent string, o ...ViewOption) iter.
 	return viewed[projections.TurnLine](ctx, c, agent, messages.Query{View: "turns"}, append(o[:len(o):len(o)], whole))
 }
 
-// Turn returns all that is known of one turn. messages.NotFound: the agent has no such turn.
+// Turn returns the details of one turn. messages.NotFound: the agent has no such turn.
 func (c *Client) Turn(ctx context.Context, agent string, turn messages.TurnID, o ...ViewOption) (projections.TurnDetail, error) {
 	this := func(v *view) { v.Turn = turn }
 	return one(viewed[projections.TurnDetail](ctx, c, agent, messages.Query{View: "turn"}, append(o[:len(o):len(o)], this)))
@@ -90,13 +90,14 @@ func (c *Client) Request(ctx context.Context, agent string, n messages.EventNumb
 	return one(viewed[projections.ModelRequest](ctx, c, agent, messages.Query{View: "request", At: n}, nil))
 }
 
-// Why returns why event n of an agent happened: what it was caused by, in other agents, too, and equal
-// calls. messages.NotFound: the agent has no such event.
+// Why returns why event n of an agent happened: its causes, also in other agents, and equal calls.
+// messages.NotFound: the agent has no such event.
 func (c *Client) Why(ctx context.Context, agent string, n messages.EventNumber) (projections.Why, error) {
 	return one(viewed[projections.Why](ctx, c, agent, messages.Query{View: "why", At: n}, nil))
 }
 
-// Show returns what an agent does, its queue and what it waits for.
+// Show returns what an agent is doing, its queue, and what it waits for: calls that a person must
+// approve, and calls whose outcome is unknown.
 func (c *Client) Show(ctx context.Context, agent string, o ...ViewOption) (projections.AgentStatus, error) {
 	return one(viewed[projections.AgentStatus](ctx, c, agent, messages.Query{View: "show"}, o))
 }
@@ -139,7 +140,7 @@ func (c *Client) Find(ctx context.Context, tenant, text string, o ...ViewOption)
 }
 
 // Approvals yields the calls that wait for a person's approval, of an agent or a tenant as for
-// Effects.
+// [Client.Effects]. Calls whose outcome is unknown are not among them; see [Client.Show].
 func (c *Client) Approvals(ctx context.Context, of string, o ...ViewOption) iter.Seq2[messages.Approval, error] {
 	return viewed[messages.Approval](ctx, c, of, messages.Query{View: "approvals"}, o)
 }
@@ -165,7 +166,7 @@ func (c *Client) Inventory(ctx context.Context, agent string) (messages.Inventor
 	return one(viewed[messages.Inventory](ctx, c, agent, messages.Query{View: "inventory"}, nil))
 }
 
-// Agents yields the agents of a tenant by their addresses.
+// Agents yields the agents of a tenant, in the order of their addresses.
 func (c *Client) Agents(ctx context.Context, tenant string, o ...ViewOption) iter.Seq2[projections.Agent, error] {
 	return viewed[projections.Agent](ctx, c, tenant, messages.Query{View: "agents"}, o)
 }

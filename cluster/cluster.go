@@ -1,21 +1,21 @@
-// Package cluster puts a node together: NATS (embedded or given), the event
-// log, the agents, their inputs and the endpoints. [Start] is the whole product as
-// a library.
+// Package cluster runs a node inside a program: NATS (embedded or given), the event log, the agents,
+// their inputs and the endpoints. Begin with [Start]. A program describes its agents by
+// actors.Definition, tools by package tool and its models by packages such as openai; it talks to
+// agents by the [client.Client] that [Node.Client] returns.
 //
 // # Guarantees
 //
 //   - No globals, no os.Exit, no signal handlers; everything is logged to the
 //     caller's logger; several nodes may run in one process.
-//   - When Start returns the node answers, and agents that owed work are being
+//   - When Start returns, the node answers, and agents with unfinished work are being
 //     recovered.
-//   - An agent that sleeps, or whose node has gone, is woken when its next timer
-//     is due, by whichever node owns it then.
-//   - A node without a wrapping key that finds the store encrypted by another ends
-//     by itself.
+//   - An agent that is not in memory, or whose node is gone, is activated when its next timer
+//     is due, by the node that owns it then.
+//   - A node without a wrapping key ends by itself if another node has encrypted the store.
 //   - An embedded server whose disk was full is started again, on the same folder
-//     and address, once there is room; if it cannot be, the node ends by itself.
-//   - Close takes nothing new, stops its agents, gives its partitions up and
-//     returns; what was under way continues at the next start or at the next owner.
+//     and address, once there is room; if that fails, the node ends by itself.
+//   - Close accepts nothing new, stops the agents of the node, hands its partitions over and
+//     returns. Unfinished work continues at the next start or at the next owner.
 package cluster
 
 import (
@@ -54,113 +54,108 @@ import (
 	"github.com/reprise-dev/reprise/providers/memory"
 )
 
-// Config says what a node is made of. Of NATS, Conn and Data one is needed.
+// Config is what a node is made of. One of Data, NATS and Conn is needed.
 type Config struct {
 	// Data is the folder of the embedded NATS server, used when neither NATS
 	// nor Conn is given.
 	Data string
-	// IndexDir is the folder where the node keeps the index of all agents, a cache of
-	// the log. No two nodes may share one. Empty: index in Data, or a temporary
-	// folder where the server is not embedded. With encryption they are kept in
-	// memory alone and built again at each start.
+	// IndexDir is the folder of the index of all agents, a cache of the log. Each node needs
+	// one of its own. Empty: index in Data, or a temporary folder if the server is not embedded.
+	// With encryption the index is kept in memory only, and built again at each start.
 	IndexDir string
-	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
-	// takes any free port. Empty: it is reachable from inside the process only.
+	// Listen is the embedded server's address, such as 127.0.0.1:4222, for other programs:
+	// commands reach the node by reprise --nats nats://127.0.0.1:4222. Port 0 takes any free
+	// port. Empty: the server is reachable from inside the process only.
 	Listen string
-	// Login is what the embedded server wants of everyone who connects. Zero: nothing, and
+	// Login is what the embedded server requires from clients that connect. Zero: nothing, and
 	// every user and program of this machine may do everything.
 	Login embedded.Login
-	// Insecure lets the embedded server Listen without a Login on an address that is not
-	// the loopback's. Start refuses to otherwise, with embedded.ErrExposed.
+	// Insecure allows a Listen address that other machines may reach, without a Login. Without
+	// it, Start fails with embedded.ErrExposed.
 	Insecure bool
-	// Sync is the embedded server's: always (default) or relaxed.
+	// Sync is when the embedded server writes to the disk: always (default) or relaxed.
 	Sync string
-	// NATS is the URL of a server to use instead, or those of several with commas
-	// between them, each with its own user:password@ if that is the login; NATSOptions
-	// go with it.
+	// NATS is the URL of a server to use instead of an embedded one, or those of several with
+	// commas between them, each with its own user:password@ if that is the login. NATSOptions
+	// are options of these connections.
 	NATS        string
 	NATSOptions []nats.Option
-	// System are options that log in to the system account of that server, to ask when
-	// it forces to disk what it acknowledges. Nil: that stays unknown.
+	// System are options that log in to the system account of that server, to find out when it
+	// writes to the disk what it acknowledges. Nil: that stays unknown.
 	System []nats.Option
-	// Conn is a connection whose server and options are used instead. The node
-	// opens connections of its own and leaves this one alone.
+	// Conn is a connection whose server and options are used instead. The node opens
+	// connections of its own, and neither uses nor closes this one.
 	Conn *nats.Conn
 	// Root is the first token of all subjects. Empty: reprise.
 	Root string
-	// Replicas of the streams that the node creates. Zero: as many as the store has
-	// already, else 1.
+	// Replicas is the number of copies of the streams that the node creates. Zero: as many as the
+	// store already has, else 1.
 	Replicas int
-	// WrappingKeys encrypt what is stored: each agent gets a key of its own, which
-	// is kept wrapped by the first of these. The others are older ones, which still
-	// unwrap. Empty: nothing is encrypted. A store that is encrypted does not open
-	// without one of its keys. What was stored before stays as it is, and inputs
-	// that are not applied yet, dead letters and definitions are never encrypted.
+	// WrappingKeys encrypt what is stored: each agent gets a key of its own, which is stored
+	// wrapped by the first of these. The others are older ones, which can still unwrap. Empty:
+	// nothing is encrypted. An encrypted store does not open without one of its keys. What was
+	// stored before stays as it is. Inputs that are not applied yet, dead letters and
+	// definitions are never encrypted.
 	WrappingKeys []encrypted.Key
 	// Archive is the folder that agents are written to before they are deleted
 	// because of their Definition's Retain. Empty: archive, below Data.
-	Archive   string
+	Archive string
+	// Providers are the providers of models, by the name before the slash of a model.
 	Providers providers.Set
-	Agents    []actors.Definition
-	// Prices are what model calls cost, by provider/model: whole units of money,
-	// in one currency of your choice, for a million tokens. A model without a
-	// price costs nothing, and a limit of cost does not stop it.
+	// Agents are the kinds of agents of this node.
+	Agents []actors.Definition
+	// Prices are the prices of a million tokens, by provider/model, in a currency of your
+	// choice. A model without a price costs nothing, and a limit of cost does not stop it.
 	Prices map[string]messages.Price
-	// PromptDecides reports whether those who may prompt agents of a kind may also
-	// decide about their calls of a tool that wait for approval: they are asked on
-	// the stream of their prompt. Nil: they may not; decisions come by the command
-	// subject. Permissions are by subject: who may talk to an agent may not
-	// therefore approve its refunds. Called from many goroutines.
+	// PromptDecides reports whether a client that prompts an agent of a kind may also approve its
+	// calls of a tool: the stream of the prompt then asks the client. Nil: it may not, and
+	// decisions come only by the command subject, which has NATS permissions of its own.
+	// Called from many goroutines.
 	PromptDecides func(kind, tool string) bool
-	// MaxPayload is the largest result, answer or input that is kept, in bytes: what
-	// is larger is a typed failure. Zero: actors.DefaultMaxPayload, 64 MiB.
+	// MaxPayload is the size of the largest result, answer or input, in bytes. A larger one fails
+	// as too_large or is refused. Zero: actors.DefaultMaxPayload, 64 MiB.
 	MaxPayload int
-	// PayloadMemory is how many bytes of memory the requests to models, their answers and
-	// the outputs of tools may take together while their calls run. A byte of payload
-	// counts as four, and those of calls with less than 256 KiB not at all. What does not
-	// fit waits up to five minutes, and then fails with the kind no_memory; so does at once
-	// a call with more payload than an eighth of PayloadMemory. Zero: a quarter of the
-	// memory that the process may use.
+	// PayloadMemory is how many bytes of memory the requests to models, their answers and the
+	// outputs of tools may take together while their calls run. A byte of payload counts as four.
+	// Calls with less than 256 KiB are not counted. A call that does not fit waits up to five
+	// minutes and then fails as no_memory. A call with more payload than an eighth of
+	// PayloadMemory fails at once. Zero: a quarter of the memory that the process may use.
 	PayloadMemory int64
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
-	// MaxAgents is how many agents stay in memory, AgentMemory how many bytes they may be
-	// estimated to take. Beyond either the idle ones leave, least recently used first; those
-	// that are at work stay. Zero: an eighth of the memory that the process may use, and an
-	// agent for each 8 KiB of that.
+	// MaxAgents and AgentMemory bound the agents in memory by their number and by the bytes that
+	// they are estimated to take. Beyond either, idle agents leave memory, least recently used
+	// first; agents that work stay. Zero: an eighth of the memory that the process may use, and
+	// an agent for each 8 KiB of that.
 	MaxAgents   int
 	AgentMemory int64
-	// SnapshotEvery is how many events an agent writes, at least, between two
-	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
-	// agent that comes into memory reads its whole log.
+	// SnapshotEvery is the least number of events between two snapshots of an agent. Zero:
+	// actors.DefaultSnapshotEvery; negative: there are none, and each activation reads the whole
+	// log of the agent.
 	SnapshotEvery int
-	// HTTP is an address, host:port, where anybody may ask whether the node lives
-	// (/healthz), whether it is ready (/readyz) and what it counts (/metrics). Port 0
-	// takes any free port. Empty: nowhere.
+	// HTTP is the address, host:port, of /healthz, /readyz and /metrics, which require no login.
+	// Port 0 takes any free port. Empty: they are not served.
 	HTTP string
-	// HTTPHosts are the names by which that address may be called, beside localhost: a
-	// request to another host is refused, except for /healthz and /readyz. Empty: on the
-	// loopback no others, elsewhere any.
+	// HTTPHosts are the host names, beside localhost, with which that address may be requested.
+	// A request with another one is refused, except for /healthz and /readyz. Empty: none on the
+	// loopback, any elsewhere.
 	HTTPHosts []string
 	// Telemetry sends the spans of turns to a collector of OpenTelemetry. Zero: none are sent.
 	Telemetry Telemetry
-	// Name is what people call the node: it is listed as its host, and drain finds the node by
-	// it. Empty: the name of the machine.
+	// Name is the name of the node in lists and for drain. Empty: the name of the machine.
 	Name string
-	// RecoverRate is how many model calls that were lost with a node are begun again
-	// in a second by the one that takes over. Zero: actors.DefaultRecoverRate;
-	// negative: they all begin at once.
+	// RecoverRate is how many model calls that were lost with a node are made again in a second
+	// by the node that takes over. Zero: actors.DefaultRecoverRate; negative: all at once.
 	RecoverRate int
-	// Logger hears what an operator must know. Nil: slog.Default. Of warnings with
-	// one text it hears a few, then one every ten seconds for as long as they continue, and
-	// while NATS is away none but that; the others come at debug.
+	// Logger receives the log of the node. Nil: slog.Default. Warnings with the same text are
+	// limited to a few, then one every ten seconds. While NATS cannot be reached, the only
+	// warning is about that; others are logged at debug level.
 	Logger *slog.Logger
-	// DrainLimit is how long Close may take to give the node's partitions to others
-	// in order, and how long each partition that Drain gives away may wait for calls
-	// that must not be cut off; those that take longer are. Zero: 20 seconds;
-	// negative: partitions are given up at once, and such calls are cut off.
+	// DrainLimit is how long Close may take to hand the node's partitions over, and how long Drain
+	// waits in each partition for tools with OnUnknown Pause and Reconcile. Calls that take
+	// longer are cut off. Zero: 20 seconds; negative: Close and Drain do not wait.
 	DrainLimit time.Duration
-	// Version is what the node says of itself.
+	// Version is the version of the program, for lists of nodes and metrics.
 	Version string
 }
 
@@ -449,7 +444,7 @@ func (n *Node) serves(kind string) error {
 	return n.host.runtime.Serves(kind)
 }
 
-// Name returns what people call the node: Config.Name, or the name of the machine.
+// Name returns the name of the node: Config.Name, or the name of the machine.
 func (n *Node) Name() string { return cmp.Or(n.cfg.Name, hostname()) }
 
 // hostname is empty where the system has none.
@@ -510,14 +505,14 @@ func (n *Node) moved(p messages.Partition) {
 	n.broker.Moved(p)
 }
 
-// Client talks to the cluster through this node's own connection.
+// Client returns a client on this node's own connection. Close of the node ends it.
 func (n *Node) Client() *client.Client { return n.client }
 
-// ID is the node's name among the members.
+// ID returns the id of the node, which is new at each start.
 func (n *Node) ID() string { return n.id }
 
-// URL is where NATS clients connect to; empty if the embedded server listens
-// within the process alone.
+// URL returns the URL for NATS clients. Empty: the embedded server is reachable from inside the
+// process only.
 func (n *Node) URL() string {
 	if n.server != nil {
 		return n.server.ClientURL()
@@ -529,22 +524,21 @@ func (n *Node) URL() string {
 // on an address that other machines may reach; see [Config.Insecure].
 func (n *Node) Exposed() bool { return n.server != nil && n.server.Exposed() }
 
-// Sync says when what is acknowledged is on disk: always, relaxed, or of servers that
-// are not ours what Config.System has seen when the node started, as in always and
+// Sync returns when an acknowledged write is on disk. For an embedded server it is always or relaxed.
+// For another server it is what Config.System has shown when the node started, such as always or
 // every 2m0s, else unknown.
 func (n *Node) Sync() string { return n.sync }
 
-// Partitions is how many partitions the node owns.
+// Partitions returns how many partitions the node owns.
 func (n *Node) Partitions() int { return n.ownership.Held() }
 
-// InMemory is how many agents are in this node's memory; the others are in its
-// log alone.
+// InMemory returns how many agents are in the memory of this node.
 func (n *Node) InMemory() int { return n.host.runtime.InMemory() }
 
 // Ended is closed when the node ends by itself; Err returns why then.
 func (n *Node) Ended() <-chan struct{} { return n.life.Done() }
 
-// Err is why the node has ended by itself; nil: it has not.
+// Err returns why the node has ended by itself. Nil: it has not.
 func (n *Node) Err() error { return context.Cause(n.life) }
 
 // fail has the node end by itself. At once nothing is written any more.
@@ -556,10 +550,9 @@ func (n *Node) fail(why error) {
 	})
 }
 
-// Close stops the node. Where there are others it first gives them its partitions,
-// within DrainLimit, and keeps answering meanwhile. Streams that run through it end
-// with an error that says so; their turns continue at the next start or owner. More than
-// once does nothing.
+// Close stops the node. If there are other nodes, it first hands its partitions over, within
+// DrainLimit, and keeps answering meanwhile. Answers that are streamed by it end with an error;
+// their turns continue at the next start or owner. A second call does nothing.
 func (n *Node) Close() error {
 	n.leaving.Do(func() {
 		if n.cfg.DrainLimit < 0 || n.Err() != nil || !n.nc.IsConnected() || !n.ownership.Others() {
@@ -575,14 +568,14 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Drain gives this node's partitions to the others, waiting where a tool runs that
-// must not be cut off, for Config.DrainLimit in each partition at most, and returns when it has none left: it takes none from then on,
-// and its endpoints stay open. Agents whose partition moves pause for a moment; callers
-// and inputs wait for them. With on false it takes part again, and returns at once.
-// When ctx ends first it keeps giving, and the error says how many are left. It is
-// refused where no other node takes partitions, also when that becomes so meanwhile: the
-// node keeps what it has then, takes what is free, and gives it all away once another
-// takes partitions.
+// Drain hands this node's partitions over to other nodes and returns when it has none left. In each
+// partition it waits for tools with OnUnknown Pause and Reconcile, at most for Config.DrainLimit.
+// From then on the node takes no partition, and its endpoints stay open. Agents whose partition
+// moves pause for a moment; clients and inputs wait for them. With on false the node takes part
+// again, and Drain returns at once. If ctx ends first, the drain continues, and the error has the
+// number of partitions that are left. Drain fails if no other node takes partitions, also if that
+// becomes so meanwhile: the node then keeps its partitions, takes free ones, and hands all over as
+// soon as another node takes partitions.
 func (n *Node) Drain(ctx context.Context, on bool) error {
 	if err := n.mayDrain(on); err != nil {
 		return err

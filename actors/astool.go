@@ -24,7 +24,7 @@ import (
 //   - What is left of the caller's budget bounds the child, and what the child
 //     uses counts as the caller's.
 //   - At most messages.MaxCallers agents are above one another, and one turn asks
-//     at most as many as MaxChildren says; beyond that the call fails.
+//     at most MaxChildren; beyond that the call fails.
 //
 // Hooks are asked before such a call as before any other. Those around tools and
 // after them are not: the result comes from another agent. A decision that is to be

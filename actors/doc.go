@@ -1,6 +1,9 @@
 // Package actors runs agents: it replays an agent's events, asks actors/turn what
 // follows from a command, appends that, and only then acts.
 //
+// A program that starts nodes with package cluster needs [Definition], [Hook], [Compaction] and
+// [AsTool] from here. Package cluster uses the rest.
+//
 // # Guarantees
 //
 //   - No model and no tool is called before the frame that intends the call is

@@ -1,6 +1,5 @@
-// Package providers holds everything whose answer must be recorded because it
-// cannot be recomputed: the contract of a model here, that of a tool in
-// providers/tool, and one room for each way to reach one.
+// Package providers defines how models are called. Its folders have the providers (openai, anthropic,
+// demo, scripted) and the tools (tool, toolbox, mcp).
 //
 // # Guarantees
 //
@@ -31,7 +30,7 @@ type Provider interface {
 	Generate(ctx context.Context, r Request, emit func(Delta)) (Response, error)
 }
 
-// Func makes a Provider of a function.
+// Func is a function that is a Provider.
 type Func func(ctx context.Context, r Request, emit func(Delta)) (Response, error)
 
 // Generate calls f.
@@ -42,8 +41,8 @@ func (f Func) Generate(ctx context.Context, r Request, emit func(Delta)) (Respon
 // Set holds providers by the name that stands before the slash of a model.
 type Set map[string]Provider
 
-// Split tells a model's provider from its name: "openai/gpt-5.5" is the model
-// "gpt-5.5" of the provider "openai".
+// Split returns the provider of a model, and its name without the provider: "openai/gpt-5.5" is the
+// model "gpt-5.5" of the provider "openai".
 func (s Set) Split(model string) (Provider, string, error) {
 	name, rest, ok := strings.Cut(model, "/")
 	if !ok || rest == "" {
@@ -68,14 +67,14 @@ type Request struct {
 	// ToolChoice is required (some tool), none, or the name of the one tool that
 	// must be called. Empty: the model chooses.
 	ToolChoice string
-	// Agent and Call say who asks, for logs and for scripted models.
+	// Agent and Call are those that the call is made for, for logs and scripted models.
 	Agent messages.AgentID
 	Call  messages.CallID
 	// Settings are the definition's; zero values leave the provider's.
 	Settings Settings
 }
 
-// ToolSpec is a tool as a model is told of it.
+// ToolSpec is the description of a tool for a model.
 type ToolSpec struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -91,7 +90,7 @@ type Delta struct {
 	Text string
 }
 
-// DeltaKind says what a piece belongs to.
+// DeltaKind is what a piece belongs to.
 type DeltaKind string
 
 // The kinds of delta.
@@ -137,7 +136,7 @@ type Error struct {
 	Kind    ErrorKind
 	Status  int // HTTP status; 0 where there was none
 	Message string
-	// Temporary says that the same call may succeed later.
+	// Temporary reports whether the same call may succeed later.
 	Temporary bool
 	// RetryAfter is what the server asked for. Zero: nothing.
 	RetryAfter time.Duration

@@ -1,5 +1,5 @@
-// Package openai reaches every server that speaks the Chat Completions API or the Responses
-// API: OpenAI's own and the many that follow it, at any base URL.
+// Package openai calls models over the Chat Completions API or the Responses API, at OpenAI or at any
+// compatible server. [New] with [BaseURL] makes the provider of a server.
 //
 // # Guarantees
 //
@@ -8,13 +8,13 @@
 //   - Parallel calls keep the ids that the model gave them, however their
 //     fragments arrive. A call without an id, or with one that the history
 //     already has, gets a new one; over Chat Completions Item.ID keeps the server's.
-//   - What our types do not cover is kept in Item.Raw, byte for byte where it
-//     came in one piece and joined where it came in several.
+//   - What the types of package messages do not cover is kept in Item.Raw, byte for byte if it
+//     came in one piece, and joined if it came in several.
 //   - Signatures and reasoning go back to the model that gave them and to no other.
 //   - A history that the server cannot take is translated or replaced by a note
 //     that the model sees; otherwise the call fails. Only a model's own reasoning that its API
 //     does not want back is left out without a note.
-//   - The key is in no error, item or log, and in no piece of an answer on its way that has all of it.
+//   - The key is in no error, item or log, and no piece of a streamed answer has all of it.
 //   - Key and history go to the base URL and nowhere else: a redirect is an error.
 //   - One HTTP request per call, and no time limit but ctx and Timeout. Only a request
 //     that is refused for its form is sent again, in other forms that package profile knows, three
@@ -24,7 +24,7 @@
 //
 // # What becomes of a history
 //
-// The rules of package profile decide about roles, their order, ids and reasoning. Refusals
+// The rules of package profile determine roles, their order, ids and reasoning. Refusals
 // become assistant text. Items of unknown types and images outside user messages become
 // notes. Messages that came in while calls were running move behind the results. Arguments
 // of calls are always a JSON object. Reasoning of other models is left out, which the
@@ -73,51 +73,50 @@ type Provider struct {
 	repaired sync.Map // of models: the profile.Rules that their server accepted after a repair
 }
 
-// Option changes what New makes.
+// Option is an option of [New].
 type Option func(*Provider)
 
-// BaseURL is where the API lives, with its version, such as
-// http://localhost:11434/v1 and without a query, which Query adds. The default is OpenAI's.
+// BaseURL sets the URL of the API, with its version, such as http://localhost:11434/v1, and without a
+// query; see [Query]. The default is that of OpenAI.
 func BaseURL(url string) Option { return func(p *Provider) { p.base = url } }
 
-// Timeout bounds a call, its whole answer included. Zero: no limit.
+// Timeout limits a call with its whole answer. The default, zero, is no limit.
 func Timeout(d time.Duration) Option { return func(p *Provider) { p.timeout = d } }
 
-// HTTPClient makes the requests. The default has no time limit, so that ctx
-// alone ends a call, and keeps 256 idle connections. A client with a Timeout
-// cuts long answers off. No redirect is followed, so its CheckRedirect is not called.
+// HTTPClient sets the client for the requests. The default has no time limit and keeps 256 idle
+// connections. A client with a Timeout cuts long answers off. Redirects are not followed, so its
+// CheckRedirect is not called.
 func HTTPClient(c *http.Client) Option { return func(p *Provider) { p.http = c } }
 
-// Name is what Item.Provider says of this provider's items; it should be the
-// name before the slash of its models. The default is openai.
+// Name sets the name of the provider, which is stored with its answers. It should be its name in
+// providers.Set, before the slash of its models. The default is openai.
 func Name(name string) Option { return func(p *Provider) { p.name = name } }
 
-// Header is sent with every request. The value of a header whose name speaks
-// of a key, token, secret, cookie or authorization is kept secret as the key is.
+// Header adds a header to every request. The value of a header whose name contains key, token, secret,
+// cookie or authorization is kept secret as the key is.
 func Header(name, value string) Option { return func(p *Provider) { p.header.Set(name, value) } }
 
-// Query is sent with every request, such as api-version. Values are kept secret as those of
-// headers are.
+// Query adds a parameter to the URL of every request, such as api-version. Values are kept secret as
+// those of headers are.
 func Query(name, value string) Option { return func(p *Provider) { p.query.Set(name, value) } }
 
-// ExtraBody is a member of the JSON of every request. It replaces the provider's own.
+// ExtraBody adds a member to the JSON of every request. It replaces one of the provider.
 func ExtraBody(name string, value json.RawMessage) Option {
 	return func(p *Provider) { p.extra[name] = value }
 }
 
-// Profile is the server that requests are written for. The default is found by the host of the
-// base URL. A server without a name is called custom.
+// Profile sets what the server accepts. The default is chosen by the host of the base URL. A profile
+// without a name is called custom.
 func Profile(s profile.Server) Option {
 	s.Name = cmp.Or(s.Name, "custom")
 	return func(p *Provider) { p.server = s }
 }
 
-// Rules come before those of the profile.
+// Rules sets rules that take precedence over those of the profile.
 func Rules(r profile.Rules) Option { return func(p *Provider) { p.rules = r } }
 
-// New makes a provider that shows key as its bearer token; an empty key shows
-// none. Keys of fewer than 12 bytes, which local servers are given to please
-// their clients, are not treated as secrets.
+// New returns a provider that sends key as the bearer token, or none if key is empty. Keys of fewer than
+// 12 bytes, such as those that local servers ignore, are not treated as secrets.
 func New(key string, options ...Option) *Provider {
 	p := &Provider{
 		name: "openai", header: http.Header{}, query: url.Values{}, extra: make(map[string]json.RawMessage),
@@ -143,8 +142,8 @@ func New(key string, options ...Option) *Provider {
 	return p
 }
 
-// Generate makes one streamed call. Where the server does not stream, the one
-// answer is emitted whole. A nil emit is fine.
+// Generate makes one streamed call. If the server does not stream, the answer is emitted whole. emit may
+// be nil.
 func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
 	ctx, cancel, err := p.endpoint.Begin(ctx, r, p.timeout)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// ArgumentError says that a model's arguments do not fit the tool.
+// ArgumentError is the error of arguments that do not fit the schema of the tool.
 type ArgumentError struct{ Err error }
 
-// Error tells the model what to mend.
+// Error returns what does not fit, in words for the model.
 func (e *ArgumentError) Error() string { return "the arguments do not fit: " + plain(e.Err) }
 
-// Unwrap gives the failed check.
+// Unwrap returns the failed check.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // Validate returns an *ArgumentError unless arguments are JSON that fits schema.

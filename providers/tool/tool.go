@@ -1,12 +1,13 @@
-// Package tool holds the contract of a tool: what it is called, what it takes,
-// and what to do with a call whose outcome is unknown.
+// Package tool defines tools: functions that a model may call, with a name, typed arguments, and a rule
+// for a call whose outcome is unknown. [New] makes one of a Go function. Package toolbox makes one
+// of a program, package mcp those of an MCP server, and actors.AsTool one of another agent.
 //
 // # Guarantees
 //
-//   - Every tool has an [OnUnknown]; its zero value is the careful one, [Pause].
+//   - Every tool has an [OnUnknown]. The zero value means [Pause].
 //   - [Key] is the same in every attempt of one call, also after a crash and on
 //     another node, and different for every other call.
-//   - Arguments are checked against the schema before the function sees them,
+//   - Arguments are checked against the schema before the function is called,
 //     and before a person is asked to approve them.
 package tool
 
@@ -26,7 +27,7 @@ import (
 // its result was stored. The zero value means Pause.
 type OnUnknown = messages.OnUnknown
 
-// What to do. Every call has a [Key], whatever its tool wants.
+// The rules for a call whose outcome is unknown. With each of them, a call has a [Key].
 const (
 	ReadOnly  = messages.ReadOnly  // the tool only reads: run it again
 	Rerun     = messages.Rerun     // run it again, with the same key
@@ -34,9 +35,9 @@ const (
 	Pause     = messages.Pause     // pause the turn: a person decides
 )
 
-// Tool is something an agent can do.
+// Tool is something that a model may call.
 type Tool interface {
-	// Spec says what the tool is. It never changes.
+	// Spec returns the description of the tool. It is always the same.
 	Spec() Spec
 	// Call runs the tool. arguments is JSON that fits the schema. The result is
 	// text for the model; an error's text is too. Call returns soon after ctx
@@ -44,26 +45,26 @@ type Tool interface {
 	Call(ctx context.Context, arguments json.RawMessage) (string, error)
 }
 
-// Reconciler is a Tool with OnUnknown Reconcile: it reports what became of a call.
+// Reconciler is a Tool with OnUnknown Reconcile, which can look up the outcome of a call.
 type Reconciler interface {
-	// Reconcile tells what became of the call with this key: its result and
-	// Done; NotDone if it surely had no effect, so that it may run; Unsure if
-	// only a person can tell. An error means Unsure.
+	// Reconcile returns the outcome of the call with this key: its result and Done if it had its
+	// effect; NotDone if it certainly had none, so that it may run; Unsure if only a person can
+	// find out. An error means Unsure.
 	Reconcile(ctx context.Context, key string) (string, Found, error)
 }
 
 // Source is a set of tools that may change while agents run.
 type Source interface {
-	// Tools returns the tools there are now, and a channel that is closed when that is no
-	// longer so. It does not block. Safe for concurrent use.
+	// Tools returns the current tools, and a channel that is closed when they change. It does not
+	// block. Safe for concurrent use.
 	Tools() (now []Tool, changed <-chan struct{})
 }
 
-// UnknownError means that a call may or may not have had its effect: what became of it
-// was lost on the way, as when a server ends before it has answered.
+// UnknownError is returned by a call that may or may not have had its effect, for example because a
+// server ended before it answered.
 type UnknownError struct{ Err error }
 
-// Error returns the cause, and what it leaves open.
+// Error returns the cause, and that the outcome is unknown.
 func (e *UnknownError) Error() string {
 	return e.Err.Error() + ": it is not known whether the call had its effect"
 }
@@ -71,17 +72,17 @@ func (e *UnknownError) Error() string {
 // Unwrap returns the cause.
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// Found is what a Reconciler knows.
+// Found is the outcome of a call as a Reconciler has found it.
 type Found int
 
-// What a Reconciler can know.
+// The outcomes. The zero value is Unsure.
 const (
 	Unsure Found = iota
 	Done
 	NotDone
 )
 
-// Approval says which calls of a tool wait for a person's approval.
+// Approval is which calls of a tool wait for a person's approval.
 type Approval string
 
 // The approvals. The zero value is Never.
@@ -91,11 +92,11 @@ const (
 	Asked  Approval = "asked" // those that Gated says so of
 )
 
-// Gated is a Tool some of whose calls want a person's approval.
+// Gated is a Tool of which some calls need a person's approval.
 type Gated interface {
-	// NeedsApproval reports whether a call with these arguments wants approval. An
-	// *ArgumentError says that the call cannot run at all; any other error, and a
-	// panic, counts as yes. Safe for concurrent use.
+	// NeedsApproval reports whether a call with these arguments needs approval. With an
+	// *ArgumentError the call fails; any other error, and a panic, counts as yes. Safe for
+	// concurrent use.
 	NeedsApproval(arguments json.RawMessage) (bool, error)
 }
 
@@ -108,23 +109,22 @@ type Spec struct {
 	OnUnknown  OnUnknown       `json:"on_unknown,omitempty"`
 	// Timeout ends a call that takes longer. Zero: DefaultTimeout.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// Approval says which calls wait for a person. A tool that says Asked is
-	// Gated.
+	// Approval is which calls wait for a person. A tool with Asked is Gated.
 	Approval Approval `json:"approval,omitempty"`
-	// ApproveRepeats wants approval, whatever Approval says, for a call with the
-	// arguments of another one in the same turn. OnUnknown is Pause or Rerun.
+	// ApproveRepeats requires approval, whatever Approval is, for a call with the arguments of an
+	// earlier one of the same turn. OnUnknown is Pause or Rerun.
 	ApproveRepeats bool `json:"approve_repeats,omitempty"`
-	// ApprovalTimeout denies a call that was not decided. Zero: the
-	// definition's.
+	// ApprovalTimeout is after how long a call without a decision is denied. Zero: that of the
+	// definition.
 	ApprovalTimeout time.Duration `json:"approval_timeout,omitempty"`
 }
 
-// DefaultTimeout is how long a call may take when its tool does not say.
+// DefaultTimeout is how long a call may take if Spec.Timeout is zero.
 const DefaultTimeout = 2 * time.Minute
 
 type callKey struct{}
 
-// Call is what a running tool may know about its call.
+// Call is the call that a tool runs for.
 type Call struct {
 	Agent messages.AgentID
 	Turn  messages.TurnID
@@ -134,37 +134,37 @@ type Call struct {
 	Attempt int
 }
 
-// WithCall puts a call into the context that its tool will see.
+// WithCall returns a context for a tool that runs for c, as in a test of the tool.
 func WithCall(ctx context.Context, c Call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// CallOf is the call that a tool runs for; zero outside of one.
+// CallOf returns the call that a tool runs for. It is zero outside of one.
 func CallOf(ctx context.Context) Call {
 	c, _ := ctx.Value(callKey{}).(Call)
 	return c
 }
 
-// Key is the idempotency key of the call that a tool runs for; empty outside
-// of one.
+// Key returns the idempotency key of the call that a tool runs for. It is empty outside of one.
 func Key(ctx context.Context) string { return CallOf(ctx).Key }
 
 type progressKey struct{}
 
-// WithProgress puts what shows the progress of a call into the context that its tool will see.
+// WithProgress returns a context in which [Progress] calls show.
 func WithProgress(ctx context.Context, show func(text string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, show)
 }
 
-// Progress shows those who follow the agent how far the call is that a tool runs for. It is not
-// kept. Outside of a call it does nothing.
+// Progress streams a text about the progress of a call to clients that follow the agent. It is not
+// stored. Outside of a call it does nothing.
 func Progress(ctx context.Context, text string) {
 	if show, ok := ctx.Value(progressKey{}).(func(string)); ok {
 		show(text)
 	}
 }
 
-// Typed is a Tool made of a plain function with a typed argument.
+// Typed is a Tool that calls a Go function with a typed argument; see [New]. Its methods that change
+// something return a changed copy.
 type Typed[A any] struct {
 	spec      Spec
 	schema    *jsonschema.Resolved
@@ -173,10 +173,10 @@ type Typed[A any] struct {
 	approve   func(A) bool // of approval Asked
 }
 
-// New makes a tool of a function. The schema of its arguments comes from A, a
-// struct: json tags name the fields, jsonschema tags describe them, fields
-// without omitempty are required. It panics if A has no schema or is no
-// struct, which is a mistake in the program and not in its input.
+// New returns a tool that calls fn. The schema of its arguments comes from A, a struct: json tags name
+// the fields, jsonschema tags describe them, and fields without omitempty are required. The model
+// reads the text that fn returns, or that of its error. fn must be safe for concurrent use, and
+// must return soon after its context ends. New panics if A is no struct or has no schema.
 func New[A any](name, description string, onUnknown OnUnknown, fn func(context.Context, A) (string, error)) *Typed[A] {
 	schema, err := jsonschema.For[A](&jsonschema.ForOptions{TypeSchemas: typeSchemas()})
 	if err != nil {
@@ -200,27 +200,26 @@ func New[A any](name, description string, onUnknown OnUnknown, fn func(context.C
 	}
 }
 
-// Spec says what the tool is.
+// Spec returns the description of the tool.
 func (t *Typed[A]) Spec() Spec { return t.spec }
 
-// Timeout is the same tool with a time limit for each call.
+// Timeout returns the tool with a time limit for each call.
 func (t *Typed[A]) Timeout(d time.Duration) *Typed[A] {
 	c := *t
 	c.spec.Timeout = d
 	return &c
 }
 
-// ApproveAlways is the same tool with a person's approval before each call.
+// ApproveAlways returns the tool with a person's approval before each call.
 func (t *Typed[A]) ApproveAlways() *Typed[A] {
 	c := *t
 	c.spec.Approval, c.approve = Always, nil
 	return &c
 }
 
-// ApproveIf is the same tool with a person's approval before those calls that
-// fn says true of. fn is a quick look at the arguments: it has no effect and may
-// be called from many goroutines; if it panics, the call wants approval.
-// ApproveIf itself panics without a function.
+// ApproveIf returns the tool with a person's approval before calls for which fn returns true. fn must be
+// quick, have no effects and be safe for concurrent use. If it panics, the call waits for approval.
+// ApproveIf panics if fn is nil.
 func (t *Typed[A]) ApproveIf(fn func(A) bool) *Typed[A] {
 	if fn == nil {
 		panic(fmt.Sprintf("tool %s: ApproveIf has no function; ApproveAlways needs none", t.spec.Name))
@@ -230,31 +229,31 @@ func (t *Typed[A]) ApproveIf(fn func(A) bool) *Typed[A] {
 	return &c
 }
 
-// ApproveRepeats is the same tool with a person's approval also before a call with the
-// arguments of another one in the same turn. It is for tools with OnUnknown Pause or Rerun.
+// ApproveRepeats returns the tool with a person's approval also before a call with the arguments of an
+// earlier one of the same turn. It is for tools with OnUnknown Pause or Rerun.
 func (t *Typed[A]) ApproveRepeats() *Typed[A] {
 	c := *t
 	c.spec.ApproveRepeats = true
 	return &c
 }
 
-// ApprovalTimeout is the same tool, whose calls are denied when they were not
-// decided for so long. Zero: the definition's.
+// ApprovalTimeout returns the tool with a time after which a call without a decision is denied. Zero:
+// that of the definition.
 func (t *Typed[A]) ApprovalTimeout(d time.Duration) *Typed[A] {
 	c := *t
 	c.spec.ApprovalTimeout = d
 	return &c
 }
 
-// ReconcileWith is the same tool with OnUnknown Reconcile and the function that
-// reports what became of a call.
+// ReconcileWith returns the tool with OnUnknown Reconcile and a function that looks up the outcome of the
+// call with a key; see [Reconciler].
 func (t *Typed[A]) ReconcileWith(fn func(ctx context.Context, key string) (string, Found, error)) *Typed[A] {
 	c := *t
 	c.spec.OnUnknown, c.reconcile = Reconcile, fn
 	return &c
 }
 
-// Reconcile asks the function given to ReconcileWith; without one it is Unsure.
+// Reconcile calls the function that was given to ReconcileWith. Without one it returns Unsure.
 func (t *Typed[A]) Reconcile(ctx context.Context, key string) (string, Found, error) {
 	if t.reconcile == nil {
 		return "", Unsure, nil
@@ -262,7 +261,7 @@ func (t *Typed[A]) Reconcile(ctx context.Context, key string) (string, Found, er
 	return t.reconcile(ctx, key)
 }
 
-// Call checks the arguments and runs the function. A misfit is an *ArgumentError.
+// Call checks the arguments and calls the function. If they do not fit, it returns an *ArgumentError.
 func (t *Typed[A]) Call(ctx context.Context, arguments json.RawMessage) (string, error) {
 	a, err := t.read(arguments)
 	if err != nil {

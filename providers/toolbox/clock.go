@@ -10,11 +10,10 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// Clock tells the time, in UTC or a zone of choice. It reads the world and
-// changes nothing, so it may run again: Pure. What it said is recorded.
+// Clock returns the time, in UTC or another zone. Its OnUnknown is tool.ReadOnly.
 func Clock() tool.Tool { return ClockAt(time.Now) }
 
-// ClockAt is Clock by another clock: now says what time it is.
+// ClockAt is [Clock] with now in place of time.Now.
 func ClockAt(now func() time.Time) tool.Tool {
 	type clock struct {
 		Timezone string `json:"timezone,omitempty" jsonschema:"An IANA time zone such as Europe/Berlin, a city or an offset such as +02:00; UTC if left out"`

@@ -62,11 +62,11 @@ type CommandConfig struct {
 	// MaxOutput is the most bytes of output; a program that writes more is
 	// killed and the call fails. Zero: DefaultMaxOutput.
 	MaxOutput int
-	// Approval says which calls wait for a person. Zero: tool.Never.
+	// Approval is which calls wait for a person. Zero: tool.Never.
 	Approval tool.Approval
-	// ApproveIf says of arguments that fit whether their call waits, for the
-	// approval tool.Asked and no other. An error counts as yes. It has no effect
-	// and may be called from many goroutines.
+	// ApproveIf reports whether a call with these arguments waits. It is for tool.Asked and no
+	// other Approval. An error counts as yes. It must have no effects and be safe for
+	// concurrent use.
 	ApproveIf func(arguments json.RawMessage) (bool, error)
 	// ApproveRepeats wants approval also for a call with the arguments of another one in
 	// the same turn. OnUnknown is tool.Pause or tool.Rerun.
@@ -182,7 +182,7 @@ func (c CommandConfig) validateKeyField(schema *jsonschema.Schema) error {
 	return nil
 }
 
-// Program is the path of the program, or says why it cannot be run.
+// Program returns the path of the program, or why it cannot be run.
 func (c CommandConfig) Program() (string, error) {
 	if len(c.Command) == 0 {
 		return "", errors.New("the command is empty")

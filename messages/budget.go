@@ -57,10 +57,10 @@ type Limits struct {
 	MaxSteps int `json:"max_steps,omitempty"`
 	// MaxTokens is the most tokens, input and output together.
 	MaxTokens int `json:"max_tokens,omitempty"`
-	// MaxCost is the highest cost, in billionths of the unit of the price table.
+	// MaxCost is the highest cost in billionths of the unit of the price table.
 	MaxCost Cost `json:"max_cost_nanos,omitempty"`
-	// MaxDuration is how long it may run, in milliseconds. Waiting for a person or in the
-	// queue does not count; time in which no node ran it does.
+	// MaxDuration is how long it may run, in milliseconds. Waiting for a person or in the queue does not
+	// count; time in which no node ran it does.
 	MaxDuration int64 `json:"max_duration_ms,omitempty"`
 }
 

@@ -106,9 +106,12 @@ func outcomeText(e projections.Effect) string {
 	if e.Dry {
 		outcome += ", dry"
 	}
-	if e.Person != nil {
+	switch {
+	case e.Person != nil && e.Approval == projections.Granted && e.By != messages.ByDecision:
+		outcome += ", approved by " + replay.Person(e.Person)
+	case e.Person != nil:
 		outcome += ", decided by " + replay.Person(e.Person)
-	} else if e.ApprovedBy == messages.ByRemembered {
+	case e.ApprovedBy == messages.ByRemembered:
 		outcome += ", " + projections.Printable(e.Approval, 40) + " by an earlier decision"
 	}
 	if e.Attempt > 1 {

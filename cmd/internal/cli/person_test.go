@@ -36,6 +36,6 @@ func TestPerson(t *testing.T) {
 	// Nothing in a name looks like another field, or hides that it is claimed.
 	shown := `"Ann call=c9 ` + strings.Repeat("\u2800", 16) + "…"
 	w.run("events", "support/t1").exits(0, "person="+shown, "\" (claimed)\n", "person="+me.Username+" (claimed)")
-	w.run("effects", "support/t1").exits(0, "decided by "+shown, `" (claimed)`)
+	w.run("effects", "support/t1").exits(0, "approved by "+shown, `" (claimed)`)
 	w.run("approvals", "support/t1", "--remembered").exits(0, "PERSON", shown, `" (claimed)`)
 }

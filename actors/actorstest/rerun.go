@@ -16,7 +16,7 @@ import (
 // replaced.
 func RerunFile(t testing.TB, cfg actors.Config, path string, o rerun.Options) (results []rerun.Result) {
 	t.Helper()
-	for a := range exported(t, path) {
+	for _, a := range exported(t, path) {
 		recorded, err := rerun.Exported(a)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)

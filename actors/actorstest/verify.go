@@ -23,7 +23,7 @@ import (
 func VerifyFile(t testing.TB, cfg actors.Config, path string) {
 	t.Helper()
 	rt := rehearsal(t, cfg)
-	for recorded := range exported(t, path) {
+	for _, recorded := range exported(t, path) {
 		id, err := messages.ParseAgentID(recorded.Head.Agent)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -37,24 +37,21 @@ func VerifyFile(t testing.TB, cfg actors.Config, path string) {
 	}
 }
 
-// exported yields the agents of a file, and fails the test if it cannot be read.
-func exported(t testing.TB, path string) iter.Seq[*export.Agent] {
+// exported returns the agents of a file, and fails the test if it cannot be read.
+func exported(t testing.TB, path string) (list []*export.Agent) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(yield func(*export.Agent) bool) {
-		defer func() { _ = f.Close() }()
-		for recorded, err := range export.Agents(f) {
-			if err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			if !yield(recorded) {
-				return
-			}
+	defer func() { _ = f.Close() }()
+	for recorded, err := range export.Agents(f) {
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
 		}
+		list = append(list, recorded)
 	}
+	return list
 }
 
 // Verify does for an agent of the stage what [VerifyFile] does for those of a file.

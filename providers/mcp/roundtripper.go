@@ -20,7 +20,7 @@ type roundTripper struct {
 	base    *http.Transport
 	headers map[string]string
 	// The stream of what changes is opened again by the SDK, or is not, by the version of the
-	// protocol. What changed in between is not told.
+	// protocol. What changed in between is not reported.
 	opened, hungUp func()
 }
 

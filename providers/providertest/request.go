@@ -95,7 +95,7 @@ func (r *Request) Chat() Chat {
 	return c
 }
 
-// AfterTool tells, without decoding the body, whether the newest message of
+// AfterTool reports, without decoding the body, whether the newest message of
 // the history is the result of a tool. It relies on role being the first field
 // of a message, as go-openai writes it.
 func (r *Request) AfterTool() bool {

@@ -148,7 +148,7 @@ func (s *Server) Last() *Request {
 }
 
 // Hold stops every call that comes from now on, before its answer's first
-// byte, until Release. The gate that it returns tells when one has come.
+// byte, until Release. The gate that it returns shows when one has come.
 func (s *Server) Hold() *scripted.Gate {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -75,7 +75,7 @@ type CommandConfig struct {
 	// definition's.
 	ApprovalTimeout time.Duration
 	// KeyField is a field that is added to the arguments of each run, of
-	// Reconcile too, and holds the idempotency key. The model is not told of it,
+	// Reconcile too, and holds the idempotency key. The model does not see it,
 	// and what it writes there is replaced. Arguments with a name twice, also in
 	// other upper and lower case, are then refused: adding a field must change no
 	// other. Empty: none.
@@ -190,7 +190,7 @@ func (c CommandConfig) Program() (string, error) {
 	return process.Find(c.Dir, c.Command[0])
 }
 
-// resolve reads the schema of an object. A mistake is told with its place.
+// resolve reads the schema of an object. A mistake is reported with its place.
 func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(raw, &schema); err != nil {

@@ -66,7 +66,7 @@ func (p *program) Call(ctx context.Context, arguments json.RawMessage) (string, 
 // reconciler is a program with OnUnknown Reconcile.
 type reconciler struct{ *program }
 
-// Reconcile runs the program that tells what became of the call with that key.
+// Reconcile runs the program that reports what became of the call with that key.
 func (r *reconciler) Reconcile(ctx context.Context, key string) (string, tool.Found, error) {
 	call := tool.CallOf(ctx)
 	call.Key = key
@@ -224,8 +224,8 @@ func drainTo(w io.Writer, pipe *os.File) {
 	}
 }
 
-// unstartable tells why the system refused a program that is there and may be
-// run; its own words blame the program for what others lack.
+// unstartable returns why the system refused to start a program that exists and may be
+// run. The system's own message names the program where something else is missing.
 func unstartable(cmd *exec.Cmd, err error) error {
 	if info, e := os.Stat(cmd.Dir); cmd.Dir != "" && (e != nil || !info.IsDir()) {
 		return fmt.Errorf("the program cannot be started: dir %s is no directory", cmd.Dir)
@@ -332,7 +332,7 @@ func line(arguments json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// stopped tells why a program was killed.
+// stopped returns why a program was killed.
 func (p *program) stopped(cause error, stderr *process.Tail) error {
 	if errors.Is(cause, errTimeout) {
 		return said(fmt.Errorf("the program was stopped: it took longer than %s", p.config.Timeout), stderr.Text())
@@ -340,7 +340,7 @@ func (p *program) stopped(cause error, stderr *process.Tail) error {
 	return said(fmt.Errorf("the program was stopped: %w", cause), stderr.Text())
 }
 
-// failure tells how a program failed, in its own words where it had any.
+// failure returns how a program failed, with what it printed, if it did.
 func failure(err error, stderr *process.Tail, stdout *capture) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -18,8 +18,8 @@
 //   - A purge takes history away and nothing else: it leaves the newest frame,
 //     and with it the fence. The first frame of an agent is event 1, or a
 //     tombstone ([Deleted]) behind which numbering continues.
-//   - Blobs are kept like frames, for ever and per agent; snapshots are a cache,
-//     of which all may be gone at any time.
+//   - Blobs are kept like frames, without a time limit and per agent; snapshots
+//     are a cache, of which all may be gone at any time.
 //
 // memlog keeps it in memory, natslog in JetStream; logtest is the suite that
 // both pass.

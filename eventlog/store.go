@@ -93,8 +93,8 @@ type Definitions interface {
 // are in one of them, in order.
 type Feed interface {
 	// Follow yields the newest head of every agent in the partition, and if that is
-	// foreign the one of its newest frame too, then one with a zero Agent to say
-	// that the past has been told, then every new head soon after it is stored,
+	// foreign the one of its newest frame too, then one with a zero Agent, which ends
+	// what was stored before the call, then every new head soon after it is stored,
 	// until ctx ends or the log fails; its error comes last. What is at hand of a new
 	// message comes with its head; a nil Frame says nothing. Safe for concurrent use.
 	Follow(ctx context.Context, p messages.Partition) iter.Seq2[Stored, error]
@@ -104,10 +104,11 @@ type Feed interface {
 	ShardEnd(ctx context.Context, shard int) (uint64, error)
 	// ReadShard yields what the shard holds behind sequence after, in order, then
 	// what comes, soon after it is stored, until ctx ends. A Stored with a zero Agent
-	// says that nothing more is there now: first when the past has been told, then
-	// each time that all has been told again. Its Seq is that of the newest message,
-	// told or, if it is on no agent's subject or was removed, passed over. Its error comes last; it wraps
-	// [ErrElsewhere] if after is beyond the shard's end: the log was restored.
+	// reports that all messages stored so far were yielded: once at the end of those
+	// stored before the call, then each time that the end is reached again. Its Seq is
+	// that of the newest message, which was yielded or, if it is on no agent's subject
+	// or was removed, passed over. Its error comes last; it wraps [ErrElsewhere] if
+	// after is beyond the shard's end: the log was restored.
 	ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[Stored, error]
 	// ReadPartition yields what the partition holds behind sequence after, in order, and ends
 	// where nothing more is there. Its error comes last; it wraps [ErrElsewhere] as that of
@@ -115,7 +116,7 @@ type Feed interface {
 	ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[Stored, error]
 }
 
-// Stored is a message of a shard. Foreign ones are told with their Head alone,
+// Stored is a message of a shard. Foreign ones come with their Head alone,
 // but for a frame whose headers cannot be read: its Frame says so.
 type Stored struct {
 	Head

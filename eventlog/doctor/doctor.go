@@ -85,7 +85,7 @@ type Options struct {
 }
 
 // Check examines one agent whose log is sound. It may run for several agents at
-// once. Its error ends the examination; what is wrong with the agent it tells.
+// once. Its error ends the examination; what is wrong with the agent it passes to tell.
 type Check func(ctx context.Context, s Subject, o Options, tell func(Finding)) error
 
 // Subject is an agent whose log is sound up to Tail.
@@ -118,7 +118,7 @@ type Config struct {
 	// known, and of an agent that has no log none are seen.
 	BlobAgents func(ctx context.Context, shard int) ([]messages.AgentID, error)
 	// Named are the payloads that a frame names, as they are stored; a negative size
-	// is not known. readable is false where that cannot be told. Nil: Blobs are not
+	// is not known. readable is false where they are not known. Nil: Blobs are not
 	// examined.
 	Named func(*messages.Frame) (named []messages.Blob, readable bool)
 	// Parent returns whose events an agent's log begins with: those may name payloads that are
@@ -196,7 +196,7 @@ func (d *Doctor) visit(stream string, o Options, tell func(Finding), more func(C
 	return &visit{Doctor: d, Options: o, stream: stream, tell: tell, more: more, pace: pace{rate: o.Rate}, agents: make(map[messages.AgentID]*patient)}
 }
 
-// found tells a finding and counts it.
+// found reports a finding and counts it.
 func (v *visit) found(f Finding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -213,8 +213,8 @@ func (v *visit) found(f Finding) {
 }
 
 // Shard examines all agents of one shard, up to what was its end when the call
-// began or later. tell hears of each finding and progress, if given, now and
-// then how far it has come, never both at once. The error says that the log could not be read.
+// began or later. It calls tell with each finding and progress, if given, now and then
+// with how far it has come, never both at once. The error is that the log could not be read.
 func (d *Doctor) Shard(ctx context.Context, shard int, o Options, tell func(Finding), progress func(Counts)) (Counts, error) {
 	v := d.visit(d.cfg.Stream(shard), o, tell, progress)
 	if err := v.unlock(ctx); err != nil {

@@ -137,7 +137,7 @@ type Scale struct {
 	Subjects messages.Subjects
 	// Replicas is how many copies each stream and bucket shall have.
 	Replicas int
-	// DryRun changes nothing: Progress hears of each stream as it is.
+	// DryRun changes nothing: Progress is called for each stream as it is.
 	DryRun bool
 	// Progress is called before a stream is changed, while it is copied, and when
 	// it is whole. Nil: not.

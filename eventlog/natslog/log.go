@@ -30,7 +30,7 @@ type Config struct {
 	// Doubt is called when an append finds an agent's log shorter than it was: the
 	// stream should be checked. It must not block. Nil: it is not called.
 	Doubt func(shard int)
-	// Logger hears of foreign messages and lost consumers. Nil: slog.Default.
+	// Logger gets foreign messages and lost consumers. Nil: slog.Default.
 	Logger *slog.Logger
 }
 

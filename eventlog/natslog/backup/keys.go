@@ -284,7 +284,7 @@ type KeysConfig struct {
 	// Wrapping, if given, are wrapping keys to try the keys with, the store's newest
 	// first; keys that an older one has wrapped are wrapped again by it.
 	Wrapping []encrypted.Key
-	// Told, if given, hears of each key that could not be put back, and why.
+	// Told, if given, is called for each key that could not be put back, and why.
 	Told func(agent string, why error)
 }
 

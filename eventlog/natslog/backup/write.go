@@ -29,7 +29,7 @@ type Config struct {
 	Version string
 	// Taken is what was taken out of the log's streams, beside what is on record of them.
 	Taken natslog.Recorded
-	// Progress, if given, hears now and then how far it has come, from one
+	// Progress, if given, is called now and then with how far it has come, from one
 	// goroutine.
 	Progress func(Progress)
 }

@@ -58,7 +58,7 @@ type Config struct {
 	// Subjects of the installation, by which damaged files are judged; the zero value is
 	// the default root.
 	Subjects messages.Subjects
-	// Logger hears the server's warnings and errors. Nil: slog.Default.
+	// Logger gets the server's warnings and errors. Nil: slog.Default.
 	Logger *slog.Logger
 }
 

@@ -1,4 +1,4 @@
-// Package inbox brings in what was published to the input and command
+// Package inbox gives agents what was published to the input and command
 // subjects: one consumer for each partition, which the partition's owner reads.
 //
 // # Guarantees
@@ -6,12 +6,12 @@
 //   - A message is acknowledged after its append, or after its dead letter is
 //     stored, and on no other path.
 //   - The sender of a refused message is answered, at most once, when no other owner
-//     can be given the message any more: what was refused to its sender is not obeyed.
-//     Where an owner dies in between no answer is sent, and the dead letter is there.
+//     can be given the message any more: a message that was refused is not applied
+//     later. If an owner dies in between, the dead letter is stored and no answer sent.
 //   - The messages of one agent are given to it one by one, in the order in
 //     which the stream stored them; a passing failure holds them, it does not
-//     reorder them. What other agents send it is in order among itself, by what it
-//     is: tasks, what takes them back, what becomes of them, decisions.
+//     reorder them. Messages from other agents keep their order within each group:
+//     tasks, their cancellations, their results, decisions.
 //   - An input without an id gets one from its place in the stream, so that a
 //     redelivery is the same input.
 //   - What was published before a delete is settled before it and does not come
@@ -19,8 +19,8 @@
 //   - A new owner replaces the consumer: what was not acknowledged comes
 //     again, in order, at once. Its epoch must be above [Inbox.Newest]: one that
 //     finds a later owner's consumer takes nothing.
-//   - Nothing that a message says, in its headers or its body, is taken for the
-//     server's word about a consumer.
+//   - Headers and bodies of messages are never taken for what the server reports
+//     about a consumer.
 package inbox
 
 import (

@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,38 +17,6 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
-
-// fullDisk makes everything that this process writes to the file, which it holds
-// open, fail as on a full disk, until it opens the file again.
-func fullDisk(t *testing.T, file string) {
-	t.Helper()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = full.Close() }()
-	held, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	replaced := 0
-	for _, entry := range held {
-		if name, err := os.Readlink(filepath.Join("/proc/self/fd", entry.Name())); err != nil || name != file {
-			continue
-		}
-		fd, err := strconv.Atoi(entry.Name())
-		if err == nil {
-			err = syscall.Dup3(int(full.Fd()), fd, syscall.O_CLOEXEC)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		replaced++
-	}
-	if replaced == 0 {
-		t.Fatalf("%s is not open", file)
-	}
-}
 
 // A disk that was full for a moment stops a stream of the server until that is
 // started again. The node says so, waits for room and starts it; what waited continues.
@@ -72,7 +38,7 @@ func testFullDisk(t *testing.T, sync string) {
 	defer func() { _ = n.Close() }()
 	agent, err := messages.ParseAgentID("assistant/a")
 	w.ok(err)
-	fullDisk(t, filepath.Join(w.dir, "jetstream", "$G", "streams", w.streamOf(agent), "msgs", "1.blk"))
+	embeddedtest.FullDisk(t, filepath.Join(w.dir, "jetstream", "$G", "streams", w.streamOf(agent), "msgs", "1.blk"))
 	noRoom := filepath.Join(w.dir, "PROBE") // where it looks whether there is room
 	w.ok(os.MkdirAll(filepath.Join(noRoom, "full"), 0o700))
 

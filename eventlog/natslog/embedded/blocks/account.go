@@ -144,10 +144,13 @@ func (v *verifier) ends(newest file) {
 	})
 }
 
-// neverUsed reports whether the stream has never stored a message, whatever sequence index.db has: a
-// server whose disk is full keeps the sequence of the first message, which it refused.
+// neverUsed reports whether the stream has never stored a message, though index.db has a sequence: a
+// server whose disk is full keeps the sequence of the first message, which it refused. That is sequence
+// 1, in an empty block 1: a stream that has lost more, or was emptied, has a later sequence or block.
 func (v *verifier) neverUsed(newest file) bool {
-	return v.index != nil && v.index.messages == 0 && v.o.Mark == 0 && newest.number == 1 && newest.size == 0
+	x := v.index
+	refused := x != nil && x.messages == 0 && x.last == 1 && x.newest == 1
+	return refused && v.o.Mark == 0 && len(v.files) == 1 && newest.number == 1 && newest.size == 0
 }
 
 // lost notes that the newest block of index.db is missing, which the server never removes

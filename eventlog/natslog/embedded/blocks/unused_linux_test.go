@@ -1,0 +1,139 @@
+package blocks_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
+)
+
+// TestNeverUsed holds that a stream whose only message was refused by a full disk is not damaged,
+// and that one which has lost what it stored is, though neither holds a message.
+func TestNeverUsed(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		stream  jetstream.StreamConfig
+		do      func(w *lossy)
+		mark    uint64
+		damaged bool
+	}{
+		{name: "a refused message", do: func(w *lossy) { w.refuse() }},
+		{name: "a refused message, and a mark", do: func(w *lossy) { w.refuse() }, mark: 1, damaged: true},
+		{name: "a refused message, and no block", do: func(w *lossy) {
+			w.refuse()
+			w.stop()
+			w.ok(os.Remove(w.block("1.blk")))
+		}, damaged: true},
+		{name: "a message, its block cut off", do: func(w *lossy) {
+			w.fill("log", 1)
+			w.stop()
+			w.ok(os.Truncate(w.block("1.blk"), 0))
+		}, damaged: true},
+		{name: "a block cut off under the server, then a refused message", do: func(w *lossy) {
+			w.fill("log", 3)
+			w.restart() // it has none of them in memory
+			w.ok(os.Truncate(w.block("1.blk"), 0))
+			if _, err := w.log().GetMsg(w.ctx(), 1); !errors.Is(err, jetstream.ErrMsgNotFound) {
+				t.Errorf("message 1: got %v, want %v", err, jetstream.ErrMsgNotFound)
+			}
+			w.ok(os.Remove(w.block("1.blk")))
+			w.ok(os.Symlink("/dev/full", w.block("1.blk"))) // the server has closed it
+			w.refused()
+			w.stop()
+			w.ok(os.Remove(w.block("1.blk")))
+			w.ok(os.WriteFile(w.block("1.blk"), nil, 0o600))
+		}, damaged: true},
+		{name: "all messages removed", do: func(w *lossy) { w.empty() }},
+		{name: "all messages removed, the block cut off", do: func(w *lossy) {
+			w.empty()
+			w.ok(os.Truncate(w.block("2.blk"), 0))
+		}, damaged: true},
+		{name: "all messages removed, the block missing", do: func(w *lossy) {
+			w.empty()
+			w.ok(os.Remove(w.block("2.blk")))
+		}, damaged: true},
+		{name: "all messages of a work queue removed, the block missing", stream: jetstream.StreamConfig{Retention: jetstream.WorkQueuePolicy}, do: func(w *lossy) {
+			w.empty()
+			w.ok(os.Remove(w.block("2.blk")))
+		}, damaged: true},
+		{name: "all messages removed, the block renamed and cut off", do: func(w *lossy) {
+			w.empty()
+			w.ok(os.Rename(w.block("2.blk"), w.block("1.blk")))
+			w.ok(os.Truncate(w.block("1.blk"), 0))
+		}, damaged: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := &lossy{words: new(embeddedtest.Words)}
+			w.world = startWorld(t, embeddedtest.PlainConfig{Dir: t.TempDir(), SyncAlways: true, Log: w.words})
+			c.stream.Name = "log"
+			w.world.stream(c.stream)
+			c.do(w)
+			w.stop()
+			if f := verify(t, w.dir, "log", blocks.Options{Mark: c.mark}); len(f.Damage) > 0 != c.damaged {
+				t.Errorf("damage: got %v, want any: %v", f.Damage, c.damaged)
+			}
+		})
+	}
+}
+
+// lossy is a world whose stream log loses messages.
+type lossy struct {
+	*world
+	words *embeddedtest.Words
+}
+
+func (w *lossy) block(name string) string {
+	return filepath.Join(stream(w.t, w.dir, "log").Dir, "msgs", name)
+}
+
+func (w *lossy) log() jetstream.Stream {
+	w.t.Helper()
+	s, err := w.js.Stream(w.ctx(), "log")
+	w.ok(err)
+	return s
+}
+
+func (w *lossy) restart() {
+	w.stop()
+	w.world = startWorld(w.t, embeddedtest.PlainConfig{Dir: w.dir, SyncAlways: true, Log: w.words})
+}
+
+// empty stores messages, removes all, and stops the server.
+func (w *lossy) empty() {
+	w.t.Helper()
+	w.fill("log", 3)
+	for seq := range uint64(3) {
+		w.ok(w.log().DeleteMsg(w.ctx(), seq+1))
+	}
+	w.stop()
+}
+
+// refuse publishes a message that the server refuses, because its disk is full.
+func (w *lossy) refuse() {
+	w.t.Helper()
+	embeddedtest.FullDisk(w.t, w.block("1.blk"))
+	w.refused()
+}
+
+// refused publishes a message, and waits until the server has refused it.
+func (w *lossy) refused() {
+	w.t.Helper()
+	w.ok(w.nc.PublishMsg(w.message("log")))
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(time.Minute); !strings.Contains(w.words.String(), "Critical write error"); {
+		select {
+		case <-tick.C:
+		case <-late:
+			w.t.Fatalf("the message is not refused within a minute: %s", w.words)
+		}
+	}
+}

@@ -50,15 +50,24 @@ func (v *verifier) empty(f file) {
 	v.add(Damage{File: f.path, Block: f.number, Err: errEmpty})
 }
 
-// harmless reports whether damage is an empty block that no sequence is missing from but those that a
-// tombstone erases. The server also writes index.db from what it finds, so that one proves nothing here.
-func harmless(d Damage, erased []Span) bool {
-	return errors.Is(d.Err, errEmpty) && (d.Last == 0 || len(minus([]Span{{max(d.First, 1), d.Last}}, erased)) == 0)
+// harmless reports whether damage is an empty block that no sequence is missing from but erased ones.
+// Where no record follows, the block may have held more than its tombstones name, so that only a
+// stream whose first message was refused may end like this.
+func (v *verifier) harmless(d Damage, erased []Span) bool {
+	switch {
+	case !errors.Is(d.Err, errEmpty):
+		return false
+	case d.Last == 0:
+		return true
+	case !d.followed && (!v.refused() || v.report.Messages > 0):
+		return false
+	}
+	return len(minus([]Span{{max(d.First, 1), d.Last}}, erased)) == 0
 }
 
 // advance moves on to the next message or erased record, of sequence n in a block.
 func (v *verifier) advance(n uint64, block uint32) {
-	v.settle(n)
+	v.settle(n, true)
 	if v.first == 0 {
 		v.first = n
 	}
@@ -72,12 +81,13 @@ func (v *verifier) gap(first, last uint64, before uint32) {
 	v.report.Gaps = append(v.report.Gaps, Gap{Span: Span{first, last}, After: v.block, Before: before})
 }
 
-// settle fills in the sequences of pending damage, now that n is known to be the next
-// one, and notes the gaps between them.
-func (v *verifier) settle(n uint64) {
+// settle fills in the sequences of pending damage, now that n is the next one, and notes the gaps
+// between them. known is false if n is only assumed.
+func (v *verifier) settle(n uint64, known bool) {
 	low, open := v.low, false
 	for _, p := range v.pending {
 		d := &v.report.Damage[p.at]
+		d.followed = known
 		if p.claim <= low || p.claim >= n {
 			open = true
 			if n > low+1 {
@@ -103,14 +113,14 @@ func (v *verifier) settle(n uint64) {
 // gap can be told at its end.
 func (v *verifier) unverified(path, reason string) {
 	v.report.Unverified = append(v.report.Unverified, Unverified{path, reason})
-	v.settle(v.last + uint64(len(v.pending)) + 1)
+	v.settle(v.last+uint64(len(v.pending))+1, false)
 	v.low = 0
 }
 
 // finish draws the conclusions that need the whole stream.
 func (v *verifier) finish() {
 	newest := v.newest()
-	v.settle(max(v.mark, v.report.Last, v.last+uint64(len(v.pending))) + 1)
+	v.settle(max(v.mark, v.report.Last, v.last+uint64(len(v.pending)))+1, false)
 	v.explain()
 	for _, u := range v.report.Unverified {
 		if u.File == newest.path {
@@ -144,13 +154,17 @@ func (v *verifier) ends(newest file) {
 	})
 }
 
-// neverUsed reports whether the stream has never stored a message, though index.db has a sequence: a
-// server whose disk is full keeps the sequence of the first message, which it refused. That is sequence
-// 1, in an empty block 1: a stream that has lost more, or was emptied, has a later sequence or block.
+// neverUsed reports whether the stream has never stored a message, though index.db has a sequence.
 func (v *verifier) neverUsed(newest file) bool {
+	return v.refused() && len(v.files) == 1 && newest.number == 1 && newest.size == 0
+}
+
+// refused reports whether index.db is that of a server which has refused the first message, because its
+// disk was full: it keeps sequence 1 of that message and an empty block 1. A stream that has lost
+// more, or was emptied, has a later sequence or block.
+func (v *verifier) refused() bool {
 	x := v.index
-	refused := x != nil && x.messages == 0 && x.last == 1 && x.newest == 1
-	return refused && v.o.Mark == 0 && len(v.files) == 1 && newest.number == 1 && newest.size == 0
+	return v.o.Mark == 0 && x != nil && x.messages == 0 && x.last == 1 && x.newest == 1
 }
 
 // lost notes that the newest block of index.db is missing, which the server never removes
@@ -170,7 +184,7 @@ func (v *verifier) lost() {
 // what they or index.db explain is no gap.
 func (v *verifier) explain() {
 	erased := normal(slices.Clone(v.report.Deleted))
-	v.report.Damage = slices.DeleteFunc(v.report.Damage, func(d Damage) bool { return harmless(d, erased) })
+	v.report.Damage = slices.DeleteFunc(v.report.Damage, func(d Damage) bool { return v.harmless(d, erased) })
 	var live, known []Span
 	if v.index != nil && v.index.last > 0 {
 		live = v.index.live

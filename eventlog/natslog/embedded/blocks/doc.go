@@ -46,7 +46,7 @@
 // All else is damage, and so are a stream that ends below what is known to have been
 // stored (but for one that has never stored a message: a server whose disk is full keeps
 // sequence 1 of the first, which it refused, beside an empty block 1), an older block that
-// is empty where sequences are missing, a missing block that index.db names as the newest,
+// is empty where sequences are missing that no tombstone names, a missing block that index.db names as the newest,
 // and a meta.inf without its checksum. Other missing blocks are a [Gap]: a purge may have
 // removed them.
 package blocks

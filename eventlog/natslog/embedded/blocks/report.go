@@ -66,6 +66,8 @@ type Damage struct {
 	// matches it may be wrong.
 	Subject string
 	Err     error // what is wrong
+
+	followed bool // by a record, so that Last is known
 }
 
 // Error says where the damage is, what is concerned, what is wrong and what to do.

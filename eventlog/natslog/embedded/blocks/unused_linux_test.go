@@ -25,6 +25,29 @@ func TestNeverUsed(t *testing.T) {
 		damaged bool
 	}{
 		{name: "a refused message", do: func(w *lossy) { w.refuse() }},
+		{name: "a refused message, a start and a kill", do: func(w *lossy) {
+			w.refuse()
+			w.restart()
+			w.die()
+		}},
+		{name: "a refused message, a start and a kill, and a mark", do: func(w *lossy) {
+			w.refuse()
+			w.restart()
+			w.die()
+		}, mark: 1, damaged: true},
+		{name: "a refused message, a start, messages and a kill", do: func(w *lossy) {
+			w.refuse()
+			w.restart()
+			w.fill("log", 3)
+			w.die()
+		}},
+		{name: "two of many messages removed, a kill, the block of all cut off", do: func(w *lossy) {
+			w.tiny("log", w.room())
+			w.ok(w.log().DeleteMsg(w.ctx(), 2)) // begins the next block
+			w.ok(w.log().DeleteMsg(w.ctx(), 1))
+			w.die()
+			w.ok(os.Truncate(w.block("1.blk"), 0))
+		}, damaged: true},
 		{name: "a refused message, and a mark", do: func(w *lossy) { w.refuse() }, mark: 1, damaged: true},
 		{name: "a refused message, and no block", do: func(w *lossy) {
 			w.refuse()
@@ -77,7 +100,7 @@ func TestNeverUsed(t *testing.T) {
 			w.world.stream(c.stream)
 			c.do(w)
 			w.stop()
-			if f := verify(t, w.dir, "log", blocks.Options{Mark: c.mark}); len(f.Damage) > 0 != c.damaged {
+			if f := verify(t, w.dir, "log", blocks.Options{Mark: c.mark, Killed: w.killed}); len(f.Damage) > 0 != c.damaged {
 				t.Errorf("damage: got %v, want any: %v", f.Damage, c.damaged)
 			}
 		})
@@ -87,11 +110,19 @@ func TestNeverUsed(t *testing.T) {
 // lossy is a world whose stream log loses messages.
 type lossy struct {
 	*world
-	words *embeddedtest.Words
+	words  *embeddedtest.Words
+	killed bool
 }
 
-func (w *lossy) block(name string) string {
-	return filepath.Join(stream(w.t, w.dir, "log").Dir, "msgs", name)
+func (w *lossy) block(name string) string { return w.file("log", name) }
+
+func (w *lossy) file(of, name string) string {
+	return filepath.Join(stream(w.t, w.dir, of).Dir, "msgs", name)
+}
+
+func (w *lossy) exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (w *lossy) log() jetstream.Stream {
@@ -104,6 +135,33 @@ func (w *lossy) log() jetstream.Stream {
 func (w *lossy) restart() {
 	w.stop()
 	w.world = startWorld(w.t, embeddedtest.PlainConfig{Dir: w.dir, SyncAlways: true, Log: w.words})
+}
+
+// die ends the server without a stop, and leaves a copy of its folder.
+func (w *lossy) die() {
+	dir := w.kill()
+	w.stop()
+	w.dir, w.killed = dir, true
+}
+
+// room returns how many messages of no content a block has room for.
+func (w *lossy) room() int {
+	w.t.Helper()
+	w.world.stream(jetstream.StreamConfig{Name: "try"})
+	n := -1
+	for ; !w.exists(w.file("try", "2.blk")); n++ {
+		w.tiny("try", 1)
+	}
+	return n
+}
+
+// tiny stores n messages of no content.
+func (w *lossy) tiny(of string, n int) {
+	w.t.Helper()
+	for range n {
+		_, err := w.js.Publish(w.ctx(), of+".a", nil)
+		w.ok(err)
+	}
 }
 
 // empty stores messages, removes all, and stops the server.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -110,61 +111,110 @@ func page(t *testing.T) string {
 
 var (
 	sample   = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:\{(.*)\})? `)
-	label    = regexp.MustCompile(`([a-z_]+)=~?"`)
+	label    = regexp.MustCompile(`([a-z_]+)(=~|!~|!=|=)"([^"]*)"`)
 	named    = regexp.MustCompile(`\b((?:reprise|go|process)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
 	grouping = regexp.MustCompile(`\bby \(([^)]*)\)`)
 	// scraped are the labels that Prometheus adds.
 	scraped = []string{"job", "instance"}
 )
 
-// labelsOf returns the labels of each metric of a page.
-func labelsOf(page string) map[string][]string {
-	labels := make(map[string][]string)
+// labelsOf returns the values of each label of each metric of a page.
+func labelsOf(page string) map[string]map[string][]string {
+	served := make(map[string]map[string][]string)
 	for lines := bufio.NewScanner(strings.NewReader(page)); lines.Scan(); {
-		if m := sample.FindStringSubmatch(lines.Text()); m != nil {
-			labels[m[1]] = append(slices.Clone(scraped), names(m[2])...)
+		m := sample.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		if served[m[1]] == nil {
+			served[m[1]] = make(map[string][]string)
+		}
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			served[m[1]][l[1]] = append(served[m[1]][l[1]], l[3])
 		}
 	}
-	return labels
+	return served
 }
 
-// names returns the labels of a selector.
-func names(selector string) (list []string) {
-	for _, m := range label.FindAllStringSubmatch(selector, -1) {
-		list = append(list, m[1])
+// mistakes returns what of a query no node serves: metrics, labels, and values of labels. A node
+// serves its counters from the start, at zero, with all their values.
+func mistakes(query string, served map[string]map[string][]string) (list []string) {
+	var by []string
+	for _, m := range grouping.FindAllStringSubmatch(query, -1) {
+		for name := range strings.SplitSeq(m[1], ",") {
+			by = append(by, strings.TrimSpace(name))
+		}
+	}
+	for _, m := range named.FindAllStringSubmatch(grouping.ReplaceAllString(query, ""), -1) {
+		labels, ok := served[m[1]]
+		if !ok {
+			list = append(list, "no node serves "+m[1])
+			continue
+		}
+		for _, name := range by {
+			if labels[name] == nil && !slices.Contains(scraped, name) {
+				list = append(list, m[1]+" has no label "+name)
+			}
+		}
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			if slices.Contains(scraped, l[1]) {
+				continue
+			}
+			for value := range strings.SplitSeq(l[3], "|") {
+				if exact := !strings.HasSuffix(l[2], "~"); !matches(labels[l[1]], value, exact) {
+					list = append(list, fmt.Sprintf("%s has no %s %q, but %q", m[1], l[1], value, labels[l[1]]))
+				}
+			}
+		}
 	}
 	return list
 }
 
-// Every metric and label of the alerts and of the dashboard is one that a node serves. That the
-// queries are PromQL is left to TestForeign.
+// matches reports whether one of the values is the wanted one, or matches it as an expression.
+func matches(values []string, want string, exact bool) bool {
+	if exact {
+		return slices.Contains(values, want)
+	}
+	return slices.ContainsFunc(values, regexp.MustCompile("^(?:"+want+")$").MatchString)
+}
+
+// Every metric, label and value of a label in the alerts and the dashboard is one that a node serves.
+// That the queries are PromQL is left to TestForeign.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	served, used := labelsOf(page(t)), make(map[string]bool)
-	all := queries(t)
+	served, all := labelsOf(page(t)), queries(t)
 	if len(all) < 50 {
 		t.Errorf("only %d queries", len(all))
 	}
+	read := strings.Join(all, "\n")
+	if !strings.Contains(read, "reprise_ready") || !strings.Contains(read, "reprise_model_call_duration_seconds_bucket") {
+		t.Errorf("the queries are not read: %v", all)
+	}
 	for _, query := range all {
-		var wanted []string
-		for _, m := range grouping.FindAllStringSubmatch(query, -1) {
-			for name := range strings.SplitSeq(m[1], ",") {
-				wanted = append(wanted, strings.TrimSpace(name))
-			}
-		}
-		for _, m := range named.FindAllStringSubmatch(grouping.ReplaceAllString(query, ""), -1) {
-			used[m[1]] = true
-			for _, name := range append(names(m[2]), wanted...) {
-				if labels, ok := served[m[1]]; !ok || !slices.Contains(labels, name) {
-					t.Errorf("%s: %s has labels %v, not %s", query, m[1], labels, name)
-				}
-			}
-			if served[m[1]] == nil {
-				t.Errorf("%s: no node serves %s", query, m[1])
-			}
+		for _, mistake := range mistakes(query, served) {
+			t.Errorf("%s: %s", query, mistake)
 		}
 	}
-	if !used["reprise_ready"] || !used["reprise_model_call_duration_seconds_bucket"] {
-		t.Errorf("the queries are not read: %v", used)
+}
+
+// TestQueriesBite shows the check queries with a mistake and some without.
+func TestQueriesBite(t *testing.T) {
+	served := labelsOf(`reprise_calls_total{kind="a",outcome="failed"} 0` + "\n" + `reprise_calls_total{kind="a",outcome="completed"} 0` + "\n" + "reprise_ready 1\n")
+	for query, want := range map[string]int{
+		`sum by (kind, job) (rate(reprise_calls_total{job=~".*", outcome="failed"}[5m]))`: 0,
+		`reprise_calls_total{outcome=~"failed|comp.*"} > 0 and reprise_ready == 0`:        0,
+		`reprise_calls_total{outcome!~"failed"}`:                                          0,
+		`reprise_calls{outcome="failed"}`:                                                 1,
+		`reprise_calls_total{outcome="fail"}`:                                             1,
+		`reprise_calls_total{outcome!="lost"}`:                                            1,
+		`reprise_calls_total{outcome=~"failed|lost"}`:                                     1,
+		`reprise_calls_total{outcome=~"fail"}`:                                            1,
+		`reprise_calls_total{code="failed"}`:                                              1,
+		`sum by (model) (reprise_calls_total)`:                                            1,
+		`reprise_ready{outcome="failed"}`:                                                 1,
+	} {
+		if got := mistakes(query, served); len(got) != want {
+			t.Errorf("%s: got %q, want %d mistakes", query, got, want)
+		}
 	}
 }

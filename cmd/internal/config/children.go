@@ -43,7 +43,7 @@ func (r *reader) agentTool(f field, owner string, t ToolConfig) ToolConfig {
 	r.fields(f.value, &toolKeys, owner, readers)
 	t.Detached = !wait
 	if f.value.get("description") == nil {
-		r.add(f.at, "add description: a sentence that tells the model what it does", "%s has no description", owner)
+		r.add(f.at, "add description: what it does, in a sentence for the model", "%s has no description", owner)
 	}
 	if timeout := f.value.get("approval_timeout"); timeout != nil && t.Approval != tool.Always {
 		r.add(timeout.at, "add approval: always, or remove approval_timeout", "no call of this tool ever waits for approval")

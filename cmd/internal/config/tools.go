@@ -70,7 +70,7 @@ func (r *reader) tool(f field) ToolConfig {
 		r.add(f.at, "add command: [./program], or agent: and the name of an agent", "%s has no command", owner)
 	}
 	if f.value.get("description") == nil {
-		r.add(f.at, "add description: a sentence that tells the model what it does", "%s has no description", owner)
+		r.add(f.at, "add description: what it does, in a sentence for the model", "%s has no description", owner)
 	}
 	if r.oneOnUnknown(f.value) {
 		r.reconciles(f.value, t)

@@ -11,7 +11,7 @@ import (
 )
 
 var following = map[string]func(*testing.T, Opened){
-	"an empty partition is told at once": func(t *testing.T, o Opened) {
+	"an empty partition is reported at once": func(t *testing.T, o Opened) {
 		grow(t, o.Log, Agent("ada"), eventlog.Position{}, 2)
 		f := follow(t, o.Feed, (Agent("ada").Partition()+1)%messages.Partitions)
 		f.wantMarker(t)
@@ -39,7 +39,7 @@ var following = map[string]func(*testing.T, Opened){
 		}
 		g.end(t)
 	},
-	"appends while the past is told are not missed": func(t *testing.T, o Opened) {
+	"appends while the past is read are not missed": func(t *testing.T, o Opened) {
 		agents := Neighbours(20)
 		for _, a := range agents {
 			grow(t, o.Log, a, eventlog.Position{}, 2)
@@ -67,7 +67,7 @@ var following = map[string]func(*testing.T, Opened){
 		}
 		f.end(t)
 	},
-	"a head tells what the headers hold": func(t *testing.T, o Opened) {
+	"a head is what the headers hold": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Position{Epoch: 4}, 1)[0]
 		e := Entry(t, a, tail, messages.TurnStarted{Turn: "t2"}, large(3))

@@ -11,8 +11,8 @@ import (
 
 var reading = map[string]func(*testing.T, Opened){
 	"a missing agent is empty": func(t *testing.T, o Opened) {
-		wantFrames(t, o.Log, Agent("nobody"))
-		wantTail(t, o.Log, Agent("nobody"), eventlog.Position{})
+		wantFrames(t, o.Log, Agent("missing"))
+		wantTail(t, o.Log, Agent("missing"), eventlog.Position{})
 	},
 	"reading begins with the frame that holds the event": func(t *testing.T, o Opened) {
 		a, tail := Agent("ada"), eventlog.Position{}

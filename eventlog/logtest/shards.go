@@ -27,7 +27,7 @@ var sharding = map[string]func(*testing.T, Opened){
 			for _, m := range s.past(t) {
 				tails := want[m.Agent]
 				if len(tails) == 0 || !same(t, m, tails[0]) || m.Seq <= seq {
-					t.Fatalf("shard %d tells %+v after %d, want %+v", shard, m.Head, seq, tails)
+					t.Fatalf("shard %d: got %+v after %d, want %+v", shard, m.Head, seq, tails)
 				}
 				if was, ok := in[m.Agent]; ok && was != shard {
 					t.Errorf("%s is in the shards %d and %d", m.Agent, was, shard)
@@ -41,7 +41,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		}
 		for a, left := range want {
 			if len(left) > 0 {
-				t.Errorf("%s: %d frames were not told", a, len(left))
+				t.Errorf("%s: %d frames were not read", a, len(left))
 			}
 		}
 	},
@@ -61,13 +61,13 @@ var sharding = map[string]func(*testing.T, Opened){
 		for _, r := range readers {
 			for _, tail := range append(tails[5:8:8], other) {
 				if m := r.message(t); !same(t, m, tail) {
-					t.Errorf("told %+v, want %+v", m.Head, tail)
+					t.Errorf("got %+v, want %+v", m.Head, tail)
 				}
 			}
 			r.end(t)
 		}
 	},
-	"appends while a shard is read are told once": func(t *testing.T, o Opened) {
+	"appends while a shard is read are in it once": func(t *testing.T, o Opened) {
 		agents := Neighbours(4)
 		for _, a := range agents {
 			grow(t, o.Log, a, eventlog.Position{}, 20)
@@ -110,7 +110,7 @@ var sharding = map[string]func(*testing.T, Opened){
 			}
 		}
 	},
-	"a shard tells a foreign message by its head": func(t *testing.T, o Opened) {
+	"a shard reports a foreign message by its head": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
@@ -122,7 +122,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		}
 		s.end(t)
 	},
-	"each pause of a shard is told": func(t *testing.T, o Opened) {
+	"each pause of a shard is reported": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Position{}, 1)[0]
 		s := readShard(t, o.Feed, shardOf(t, o.Feed, a), tail.Seq)
@@ -136,7 +136,7 @@ var sharding = map[string]func(*testing.T, Opened){
 		s.end(t)
 	},
 	// A29
-	"a damaged frame in a shard is told, and its neighbours read": func(t *testing.T, o Opened) {
+	"a damaged frame in a shard is reported, and its neighbours read": func(t *testing.T, o Opened) {
 		needInject(t, o)
 		agents := Neighbours(2)
 		tail := grow(t, o.Log, agents[0], eventlog.Position{}, 1)[0]
@@ -151,7 +151,7 @@ var sharding = map[string]func(*testing.T, Opened){
 			t.Errorf("%v, want damage at event 2", err)
 		}
 		if m := s.message(t); !same(t, m, other) {
-			t.Errorf("told %+v, want %+v", m.Head, other)
+			t.Errorf("got %+v, want %+v", m.Head, other)
 		}
 		s.end(t)
 	},

@@ -116,7 +116,7 @@ var blobs = map[string]func(*testing.T, Opened){
 		wantBlob(t, o.Store, a, putBlob(t, o.Store, a, noise(3, 900<<10)), noise(3, 900<<10))
 	},
 	// A29
-	"a damaged blob is told": func(t *testing.T, o Opened) {
+	"a damaged blob is reported": func(t *testing.T, o Opened) {
 		if o.Tamper == nil {
 			t.Skip("this log cannot be tampered with")
 		}

@@ -196,7 +196,7 @@ func judge(stream string, known uint64, before, after evidence, info streamInfo)
 		loss.Detail = fmt.Sprintf("messages that were acknowledged are lost: %d of those up to sequence %d are not there, and nothing purged them", loss.Missing, info.State.LastSeq)
 	case info.lost() > before.base.Lost:
 		loss.Missing = uint64(info.lost() - before.base.Lost)
-		loss.Detail = fmt.Sprintf("the NATS server says that it has lost %d messages of it", loss.Missing)
+		loss.Detail = fmt.Sprintf("the NATS server reports that it has lost %d messages of it", loss.Missing)
 	default:
 		return nil
 	}

@@ -232,7 +232,7 @@ func (u Scale) raise(ctx context.Context, js jetstream.JetStream, c Copies) (Cop
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return now, fmt.Errorf("its copies are not current yet (%s); they go on being made, run it again to wait for them: %w", strings.Join(now.Behind, ", "), ctx.Err())
+			return now, fmt.Errorf("its copies are not current yet (%s); the cluster continues to make them, run it again to wait for them: %w", strings.Join(now.Behind, ", "), ctx.Err())
 		}
 	}
 }

@@ -106,7 +106,7 @@ func unrecorded(dir string) (all []Quarantined, err error) {
 			err = json.Unmarshal(data, &q)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s says what was taken out of the store, and cannot be read: %w; restore it, or remove it: then what is missing counts as lost", path, err)
+			return nil, fmt.Errorf("%s lists what was taken out of the store, and cannot be read: %w; restore it, or remove it: then what is missing counts as lost", path, err)
 		}
 		all = append(all, q)
 	}

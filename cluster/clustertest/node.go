@@ -166,7 +166,7 @@ func (n *Node) Kill() {
 // Stop asks the process to end in order and returns when it has.
 func (n *Node) Stop() {
 	n.w.t.Helper()
-	n.w.note("%s is told to stop; held: %v", n.name, n.w.Held())
+	n.w.note("%s is asked to stop; held: %v", n.name, n.w.Held())
 	n.at.signal(syscall.SIGTERM)
 	select {
 	case <-n.at.dead:
@@ -175,7 +175,7 @@ func (n *Node) Stop() {
 	}
 	n.w.note("%s has stopped", n.name)
 	if err := n.at.ended(); err != nil {
-		n.w.t.Errorf("told to stop, %s ended with %v\n%s", n.name, err, n.at.tail())
+		n.w.t.Errorf("asked to stop, %s ended with %v\n%s", n.name, err, n.at.tail())
 	}
 }
 

@@ -25,7 +25,7 @@ func (w *World) Failover(member string, killed time.Time) (longest time.Duration
 			}
 		}
 	}
-	w.note("%d agents in mid-turn went on within %s", agents, longest)
+	w.note("%d agents in mid-turn continued within %s", agents, longest)
 	return longest, agents
 }
 

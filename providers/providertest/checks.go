@@ -59,7 +59,7 @@ var checks = map[string]func(*asked, rule) values{
 	"missing output":          missingOutput,
 	"orphan output":           orphanOutput,
 	"lost item":               lostItem,
-	"wrong seal":              wrongSeal,
+	"wrong encrypted content": wrongSeal,
 	"missing follower":        missingFollower,
 	"missing leader":          missingLeader,
 	"missing members":         missingMembers,

@@ -15,7 +15,7 @@ func (m *imitation) keep(q *asked, r *response) {
 	items := r.output()
 	for i, item := range items {
 		id := str(item, "id")
-		m.given["sealed "+str(item, "encrypted_content")] = q.model
+		m.given["encrypted "+str(item, "encrypted_content")] = q.model
 		switch {
 		case kind(item) == "reasoning":
 			reasoning = id
@@ -175,7 +175,7 @@ func lostItem(q *asked, _ rule) values {
 func wrongSeal(q *asked, _ rule) values {
 	return q.first(nil, func(item object) values {
 		sealed := str(item, "encrypted_content")
-		if model, ok := q.gave("sealed", sealed); sealed == "" || ok && model == q.model {
+		if model, ok := q.gave("encrypted", sealed); sealed == "" || ok && model == q.model {
 			return nil
 		}
 		return values{"start": sealed[:min(4, len(sealed))]}

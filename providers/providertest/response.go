@@ -48,7 +48,7 @@ func (r *response) fill(a Answer, unique string) {
 	if a.Reasoning != "" {
 		v := values{"text": a.Reasoning}
 		if include, _ := r.body["include"].([]any); slices.Contains(include, any("reasoning.encrypted_content")) {
-			v["sealed"] = "gAAAA" + unique
+			v["encrypted"] = "gAAAA" + unique
 		}
 		r.add("reasoning", unique, v, a.Reasoning)
 	}

@@ -31,14 +31,14 @@ var itemBreaks = map[string]func(a *ask, r rule){
 		}
 		a.item(3)["call_id"], a.item(4)["call_id"] = id, id
 	},
-	"content parts":    func(a *ask, _ rule) { a.item(2)["content"] = []any{object{"type": "input_text", "text": "x"}} },
-	"lost item":        func(a *ask, _ rule) { delete(a.item(1), "encrypted_content") },
-	"wrong seal":       func(a *ask, _ rule) { a.item(1)["encrypted_content"] = "gAAAAother" },
-	"missing follower": func(a *ask, _ rule) { a.set("input", slices.Delete(a.input(), 2, 3)) },
-	"missing leader":   func(a *ask, _ rule) { a.set("input", slices.Delete(a.input(), 1, 2)) },
-	"missing output":   func(a *ask, _ rule) { a.set("input", a.input()[:4]) },
-	"orphan output":    func(a *ask, _ rule) { a.item(4)["call_id"], a.item(3)["type"] = "call_x", "web_search_call" },
-	"too long":         func(a *ask, _ rule) { a.item(0)["content"] = strings.Repeat("long ", 2000) },
+	"content parts":           func(a *ask, _ rule) { a.item(2)["content"] = []any{object{"type": "input_text", "text": "x"}} },
+	"lost item":               func(a *ask, _ rule) { delete(a.item(1), "encrypted_content") },
+	"wrong encrypted content": func(a *ask, _ rule) { a.item(1)["encrypted_content"] = "gAAAAother" },
+	"missing follower":        func(a *ask, _ rule) { a.set("input", slices.Delete(a.input(), 2, 3)) },
+	"missing leader":          func(a *ask, _ rule) { a.set("input", slices.Delete(a.input(), 1, 2)) },
+	"missing output":          func(a *ask, _ rule) { a.set("input", a.input()[:4]) },
+	"orphan output":           func(a *ask, _ rule) { a.item(4)["call_id"], a.item(3)["type"] = "call_x", "web_search_call" },
+	"too long":                func(a *ask, _ rule) { a.item(0)["content"] = strings.Repeat("long ", 2000) },
 }
 
 func (a *ask) input() []any { return a.body["input"].([]any) }

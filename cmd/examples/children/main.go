@@ -51,7 +51,7 @@ func run(ctx context.Context) error {
 	}
 	defer node.Close()
 	c := node.Client()
-	for ev, err := range c.Ask(ctx, "editor/one", "Write the letter") {
+	for ev, err := range c.Ask(ctx, "editor/one", "Write a greeting") {
 		if err != nil {
 			return err
 		}

@@ -30,8 +30,8 @@ func (f *turnFlags) turns(cmd *cobra.Command) {
 		"`POLICY` if the agent is busy: queue (a turn of its own, later), steer (the running turn sees it before its next model call), "+
 			"interrupt (cancel the running turn, then run) or reject (refuse it)")
 	fs.StringVar(&f.toolChoice, "tool-choice", "",
-		"`CHOICE` of tools: auto, none, or to force the use of one: required, or its name (default: the agent's; a tool that the agent forces stays forced)")
-	fs.IntVar(&f.maxSteps, "max-steps", 0, "at most `N` model calls in this turn; the agent's limit holds, too")
+		"`CHOICE` of tools: auto, none, or to force the use of one: required, or its name (default: the agent's; if the agent sets one, an input with another is refused)")
+	fs.IntVar(&f.maxSteps, "max-steps", 0, "at most `N` model calls in this turn; more than the agent's own limit are refused")
 }
 
 // input is the input that the flags and the text make.

@@ -41,7 +41,7 @@ type remoteFlags struct {
 func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command {
 	a.serverFlags(cmd)
 	f := cmd.PersistentFlags()
-	f.StringVar(&a.remote.data, "data", defaultData, "data `FOLDER` of a node on this machine, to find its server, unless --nats, --context or NATS_URL is given; --data comes before NATS_URL")
+	f.StringVar(&a.remote.data, "data", defaultData, "data `FOLDER` of a node on this machine, to find its server, if none is named; if the flag is given, it comes before NATS_URL")
 	f.StringVar(&a.remote.options.Person, "person", "", "your `NAME`, for the log of what you change; it is not checked (default: the user of this machine)")
 	f.Duration("timeout", timeout, "")
 	return waitsFor(cmd, "an answer, or for more of it")

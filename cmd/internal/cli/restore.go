@@ -71,7 +71,7 @@ serve, each key is tried first.`,
 	}
 	a.serverFlags(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&a.remote.data, "data", defaultData, "`FOLDER` to make, if neither --nats, --context nor NATS_URL is given (given, it comes before NATS_URL)")
+	fs.StringVar(&a.remote.data, "data", defaultData, "`FOLDER` to make, if no server is named; if the flag is given, it comes before NATS_URL")
 	fs.BoolVar(&f.keys, "keys", false, "put back the keys of encrypted agents that \"backup --keys\" has copied")
 	fs.StringVar(&f.keyFile, "key-file", "", "with --keys: `FILE` with the wrapping key to try the keys with (default: $"+keyVariable+")")
 	fs.BoolVar(&f.again, "again", false, "remove what an interrupted restore has left on that server")

@@ -25,7 +25,7 @@ func (Compact) CommandType() string { return "compact" }
 func (c Compact) check() error {
 	switch {
 	case c.Keep < 0:
-		return Refuse(BadInput, "keep is %d: it must be positive", c.Keep)
+		return Refuse(BadInput, "keep is %d: it must not be negative", c.Keep)
 	case c.How != "" && c.How != CompactSummary && c.How != CompactWindow:
 		return Refuse(BadInput, "how %q: write summary or window", c.How)
 	}

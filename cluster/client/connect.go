@@ -93,6 +93,10 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}
+	if limit <= 0 {
+		late := context.DeadlineExceeded
+		return nil, &unconnected{messages.Refuse(messages.Unavailable, "no time was left to connect to the NATS server at %s: %v", messages.Redacted(server), late), late}
+	}
 	if o.Name == "" {
 		o.Name = "reprise client"
 	}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,15 @@ import (
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 )
+
+func TestConnectTooLate(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, err := client.Connect(ctx, client.Options{URL: "nats://127.0.0.1:1"})
+	if !errors.Is(err, context.DeadlineExceeded) || messages.AsError(err).Code != messages.Unavailable || strings.Contains(err.Error(), "invalid") {
+		t.Errorf("the error is %v", err)
+	}
+}
 
 // Who may not do a thing is told so by what wanted to do it, at once, and not by a
 // library on standard error.

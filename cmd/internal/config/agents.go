@@ -159,8 +159,13 @@ func (r *reader) model(n *node) string {
 		return ""
 	}
 	provider, name, ok := strings.Cut(s, "/")
-	if !ok || provider == "" || name == "" {
-		r.add(n.at, "write provider/model, such as openai/gpt-5.5", "model %s names no provider", shown(n.text))
+	const do = "write provider/model, such as openai/gpt-5.5"
+	switch {
+	case !ok || provider == "":
+		r.add(n.at, do, "model %s names no provider", shown(n.text))
+		return ""
+	case name == "":
+		r.add(n.at, do, "model %s names only a provider", shown(n.text))
 		return ""
 	}
 	r.models = append(r.models, use{provider, n})

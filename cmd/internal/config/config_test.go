@@ -274,7 +274,7 @@ func TestDefinitions(t *testing.T) {
 
 func TestDefinitionProblems(t *testing.T) {
 	data := `agents:
-  a: {model: demo/demo, tools: [clok, broken, lokup, entirely_else]}
+  a: {model: demo/demo, tools: [clok, broken, lokup, entirely_else, web/*]}
 tools:
   broken: {command: [x], description: d}
   lookup: {command: [x], description: d}

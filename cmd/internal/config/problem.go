@@ -135,7 +135,7 @@ func shown(word string) string {
 // hidden reports whether a word looks more like a key than like a name.
 func hidden(word string) bool {
 	return len(word) > 31 || strings.HasPrefix(word, "sk-") ||
-		strings.ContainsFunc(word, func(r rune) bool { return !wordRune(r) && r != '.' && r != '/' && r != ' ' })
+		strings.ContainsFunc(word, func(r rune) bool { return !wordRune(r) && r != '.' && r != '/' && r != ' ' && r != '*' })
 }
 
 func wordRune(r rune) bool {

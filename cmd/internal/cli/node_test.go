@@ -73,6 +73,12 @@ func TestNoNode(t *testing.T) {
 	w.file(".reprise/address", "nats://127.0.0.1:1\n")
 	w.run("ls").exits(1, "nats://127.0.0.1:1", "address", "is gone", "dev")
 	w.run("doctor").exits(1, "fail", "127.0.0.1:1")
+	for _, damaged := range []string{"", "\n", "not an address\n", "\x00\x01:"} {
+		w.file(".reprise/address", damaged)
+		if r := w.run("ls").exits(1, "address does not hold the address of a node", "--nats"); strings.Contains(r.err, "gone") || strings.Contains(r.err, "4222") {
+			t.Errorf("address %q: %s", damaged, r.err)
+		}
+	}
 	w.run("ask", "assistant/main", "hi", "--nats", "nats://127.0.0.1:1").exits(1, "no NATS server answers")
 	w.run("ls", "--nats", "nats://user:verysecret@127.0.0.1:1").exits(1)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -183,7 +184,11 @@ func (a *app) localAddress() (address, file string, err error) {
 	case err != nil:
 		return "", "", fail("name a server with --nats", "the address of the local node cannot be read: %v", err)
 	}
-	address, err = localLogin(a.remote.data, strings.TrimSpace(string(b)))
+	address = strings.TrimSpace(string(b))
+	if u, err := url.Parse(address); err != nil || u.Host == "" {
+		return "", "", fail("restart the node, which writes it again, or name a server with --nats", "%s does not hold the address of a node", file)
+	}
+	address, err = localLogin(a.remote.data, address)
 	switch {
 	case errors.Is(err, errUnused):
 		return "", "", fail("start it again, with `"+a.started+" serve` or `"+a.started+" dev`, or name another server with --nats", "no node runs on %s: %v", a.remote.data, err)

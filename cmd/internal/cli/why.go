@@ -75,6 +75,11 @@ func (a *app) eventOrCall(ctx context.Context, agent, text string) (messages.Eve
 	case err != nil:
 		return 0, err
 	case len(calls) == 0:
+		isTurn := a.ofAgent(ctx, agent, messages.Query{View: "turn", Turn: messages.TurnID(text)})(func(json.RawMessage) error { return nil }) == nil
+		if isTurn {
+			return 0, fail(fmt.Sprintf("`%s turn %s %s` shows it", a.started, agent, text),
+				"%s is a turn of agent %s; write the number of an event, such as 17, or the id of a call", text, agent)
+		}
 		return 0, fail(fmt.Sprintf("`%s effects %s` lists its calls, `%s events %s` its events", a.started, agent, a.started, agent),
 			"agent %s has no tool call %q; write the number of an event, such as 17, or the id of a call", agent, text)
 	case len(calls) > 1:

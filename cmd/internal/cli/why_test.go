@@ -54,6 +54,8 @@ func TestWhy(t *testing.T) {
 	w.run("why", "support/t1", "10000").exits(1, "no event 10000")
 	w.run("why", "support/none", "1").exits(1, "does not exist", "ls")
 	w.run("why", "support/t1", "x").exits(1, `no tool call "x"`, "number of an event", "effects support/t1", "events support/t1")
+	turn := calls[0]["turn"].(string)
+	w.run("why", "support/t1", turn).exits(1, turn+" is a turn of agent support/t1", "turn support/t1 "+turn)
 	w.run("why", "support/none", "call_1").exits(1, "does not exist", "ls")
 	w.run("why", "support/t1", "0").exits(2, "number of an event")
 	w.run("request", "support/t1", "0").exits(2, "number of an event", "events support/t1")

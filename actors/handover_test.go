@@ -32,6 +32,10 @@ func TestDrain(t *testing.T) { // A91 A22
 				return "done", nil
 			})
 			model := scripted.New(scripted.Ask(call("c1", "slow")), scripted.Ask(call("c2", "next")), scripted.Say("all done"), scripted.Say("and that"))
+			if onUnknown == tool.Reconcile {
+				unsure := func(context.Context, string) (string, tool.Found, error) { return "", tool.Unsure, nil }
+				slow, next = slow.ReconcileWith(unsure), next.ReconcileWith(unsure)
+			}
 			cfg := config(model, slow, next)
 			first := s.Start(cfg)
 			first.Must(ada, say("1", "go"))

@@ -154,6 +154,8 @@ func validateRules(t tool.Tool, spec tool.Spec) error {
 		return fmt.Errorf("on_unknown %q: write %s, %s, %s or %s", spec.OnUnknown, known[0], known[1], known[2], known[3])
 	}
 	switch _, gated := t.(tool.Gated); {
+	case spec.OnUnknown == tool.Reconcile && !tool.Reconciles(t):
+		return errors.New("its on_unknown is reconcile, but it has no method Reconcile and no function of ReconcileWith")
 	case !slices.Contains([]tool.Approval{tool.Never, tool.Always, tool.Asked}, spec.Approval):
 		return fmt.Errorf("approval %q: leave it empty, or write %s or %s", spec.Approval, tool.Always, tool.Asked)
 	case spec.Approval == tool.Asked && !gated:

@@ -48,9 +48,11 @@ func (b *bench) config(model providers.Provider) actors.Config {
 		}
 		return "order found" + b.out, nil
 	})
-	pay := tool.New("pay", "Pay an order back", tool.Pause, func(ctx context.Context, _ refund) (string, error) {
+	pay := tool.New("pay", "Pay an order back", tool.Reconcile, func(ctx context.Context, _ refund) (string, error) {
 		b.called(ctx)
 		return "paid", nil
+	}).ReconcileWith(func(context.Context, string) (string, tool.Found, error) {
+		return "", tool.Unsure, nil
 	}).ApproveIf(func(r refund) bool { return r.Order > 100 })
 	return actors.Config{
 		Providers:   providers.Set{"scripted": model},

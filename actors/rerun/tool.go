@@ -28,6 +28,11 @@ func (t replayed) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	return t.Spec().Approval == tool.Always, nil
 }
 
+// Reconcile returns Unsure: no call of a replay is lost.
+func (replayed) Reconcile(context.Context, string) (string, tool.Found, error) {
+	return "", tool.Unsure, nil
+}
+
 // Call returns the recorded result, or runs the tool.
 func (t replayed) Call(ctx context.Context, arguments json.RawMessage) (string, error) {
 	name, call := t.Spec().Name, tool.CallOf(ctx)

@@ -53,6 +53,14 @@ type Reconciler interface {
 	Reconcile(ctx context.Context, key string) (string, Found, error)
 }
 
+// Reconciles reports whether the tool can look up the outcome of a call: it is a [Reconciler], and one
+// from [New] has a function of [Typed.ReconcileWith].
+func Reconciles(t Tool) bool {
+	_, is := t.(Reconciler)
+	typed, ok := t.(interface{ reconciles() bool })
+	return is && (!ok || typed.reconciles())
+}
+
 // Source is a set of tools that may change while agents run.
 type Source interface {
 	// Tools returns the current tools, and a channel that is closed when they change. It does not
@@ -252,6 +260,8 @@ func (t *Typed[A]) ReconcileWith(fn func(ctx context.Context, key string) (strin
 	c.spec.OnUnknown, c.reconcile = Reconcile, fn
 	return &c
 }
+
+func (t *Typed[A]) reconciles() bool { return t.reconcile != nil }
 
 // Reconcile calls the function that was given to ReconcileWith. Without one it returns Unsure.
 func (t *Typed[A]) Reconcile(ctx context.Context, key string) (string, Found, error) {

@@ -52,8 +52,8 @@ type Definition struct {
 	// comes first. Zero: it waits for ever.
 	ApprovalTimeout time.Duration `json:"approval_timeout,omitempty"`
 	// TurnLimits bound a turn beside MaxSteps; AgentLimits bound all turns of an
-	// agent together. Zero values are no limit. A limit of cost holds for models
-	// that Config.Prices lists. Before each model call what it is expected to use
+	// agent together. Zero values are no limit. A limit of cost does
+	// not count models that Config.Prices does not list; see ValidatePrices. Before each model call what it is expected to use
 	// is reserved: its input by size, its answer by the MaxOutputTokens of its model;
 	// where that is zero an answer may exceed the limit by its own length.
 	TurnLimits  messages.Limits `json:"turn_limits,omitzero"`

@@ -115,6 +115,26 @@ func (d Definition) validateLimits(providers.Set) error {
 	return nil
 }
 
+// ValidatePrices returns an error if a limit of cost could not be enforced, because prices does not list one
+// of the models.
+func (d Definition) ValidatePrices(prices map[string]messages.Price) error {
+	if d.TurnLimits.MaxCost == 0 && d.AgentLimits.MaxCost == 0 {
+		return nil
+	}
+	for _, model := range d.Unpriced(prices) {
+		return fmt.Errorf("agent %s: max_cost cannot be enforced: the model %s has no price", d.Kind, model)
+	}
+	return nil
+}
+
+// Unpriced returns the models, with that of summaries, that prices does not list.
+func (d Definition) Unpriced(prices map[string]messages.Price) []string {
+	return slices.DeleteFunc(append(d.models(), d.Compact.Model), func(model string) bool {
+		_, ok := prices[model]
+		return ok || model == ""
+	})
+}
+
 func (d Definition) validateTools(providers.Set) error {
 	words := []string{"auto", "required", "none"} // of tool_choice
 	names := make(map[string]bool)

@@ -105,7 +105,8 @@ type Config struct {
 	// Agents are the kinds of agents of this node.
 	Agents []actors.Definition
 	// Prices are the prices of a million tokens, by provider/model, in a currency of your
-	// choice. A model without a price costs nothing, and a limit of cost does not stop it.
+	// choice. A model without a price costs nothing; Start refuses it for an agent with a limit
+	// of cost.
 	Prices map[string]messages.Price
 	// PromptDecides reports whether a client that prompts an agent of a kind may also approve its
 	// calls of a tool: the stream of the prompt then asks the client. Nil: it may not, and
@@ -218,6 +219,11 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	if cfg.PayloadMemory < 0 {
 		return nil, fmt.Errorf("PayloadMemory is %d: write how many bytes payloads in flight may take, or 0 for a quarter of the machine's memory", cfg.PayloadMemory)
+	}
+	for _, d := range cfg.Agents {
+		if err := d.ValidatePrices(cfg.Prices); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.DrainLimit == 0 {
 		cfg.DrainLimit = 20 * time.Second

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
@@ -106,6 +107,34 @@ func TestSecondTurnSeesTheFirst(t *testing.T) { // A1
 	}
 	if got := strings.Join(texts, "|"); got != "one|you said one|two" {
 		t.Errorf("the second call saw %s", got)
+	}
+}
+
+// A limit of cost that could never be reached is refused.
+func TestLimitWithoutPrice(t *testing.T) {
+	limit := messages.Limits{MaxCost: messages.CostOf(0.01)}
+	for name, c := range map[string]struct {
+		d        actors.Definition
+		unpriced string
+	}{
+		"turn":     {actors.Definition{Model: "test/other", TurnLimits: limit}, "test/other"},
+		"agent":    {actors.Definition{Model: "test/other", AgentLimits: limit}, "test/other"},
+		"fallback": {actors.Definition{Model: "test/model", Fallbacks: []string{"test/other"}, TurnLimits: limit}, "test/other"},
+		"summary":  {actors.Definition{Model: "test/model", Compact: actors.Compaction{Model: "test/small"}, TurnLimits: limit}, "test/small"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.d.Kind = "assistant"
+			n, err := cluster.Start(t.Context(), cluster.Config{
+				Data: t.TempDir(), Providers: providers.Set{"test": scripted.New()}, Agents: []actors.Definition{c.d},
+				Prices: map[string]messages.Price{"test/model": {Input: 1}},
+			})
+			if err == nil {
+				n.Close()
+			}
+			if want := "agent assistant: max_cost cannot be enforced: the model " + c.unpriced + " has no price"; fmt.Sprint(err) != want {
+				t.Errorf("the error is %v, want %s", err, want)
+			}
+		})
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *reader) agent(f field) AgentConfig {
 	r.hasModel(f, owner)
 	r.choices(choice, stops, &a)
 	for _, n := range costs {
-		r.costs = append(r.costs, costly{n.at, a.models()})
+		r.costs = append(r.costs, costly{n.at, a.Definition})
 	}
 	return a
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -58,10 +59,10 @@ func (r *reader) lasting(n *node, into *int64) {
 	}
 }
 
-// costly is a limit in money of an agent with these models.
+// costly is a limit in money of an agent.
 type costly struct {
-	at     place
-	models []string
+	at    place
+	agent actors.Definition
 }
 
 // prices reads the price table, then holds the agents' limits against it: one
@@ -76,11 +77,9 @@ func (r *reader) prices(n *node) {
 		})
 	}
 	for _, c := range r.costs {
-		for _, model := range c.models {
-			if _, ok := r.config.Prices[model]; !ok && model != "" {
-				r.add(c.at, "add prices: {"+r.written(model)+": {input: …, output: …}}, in money for a million tokens",
-					"max_cost cannot be enforced: the model %s has no price", r.named(model))
-			}
+		for _, model := range c.agent.Unpriced(r.config.Prices) {
+			r.add(c.at, "add prices: {"+r.written(model)+": {input: …, output: …}}, in money for a million tokens",
+				"max_cost cannot be enforced: the model %s has no price", r.named(model))
 		}
 	}
 }

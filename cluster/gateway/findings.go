@@ -64,7 +64,7 @@ func (g *Gateway) storeFindings(ctx context.Context) (found []doctor.Finding) {
 	case err != nil:
 		add(doctor.Fail, "", "%v", err)
 	case waiting > 0 && time.Since(since) > stuck:
-		add(doctor.Warn, "see that a node serves their kinds, and that their agents are sound", "%d inputs and commands wait, the oldest since %s", waiting, since.UTC().Format(time.DateTime))
+		add(doctor.Warn, "see that a node serves their kinds, and that their agents are sound", "inputs and commands wait: %d, the oldest since %s", waiting, since.UTC().Format(time.DateTime))
 	}
 	return slices.Concat(found, s.Copies(ctx), g.unisolated(ctx), g.failedTurns(), s.Retention(ctx))
 }

@@ -123,7 +123,7 @@ func (l *Log) LostFrame(a messages.AgentID, newest uint64) *Quarantined {
 
 // quarantinedDetail says what was taken out of a stream.
 func quarantinedDetail(all []Quarantined) string {
-	return fmt.Sprintf("messages that could not be read were taken out of it, in %d places up to sequence %d", len(all), all[len(all)-1].Last)
+	return fmt.Sprintf("messages that could not be read were taken out of it, up to sequence %d; places: %d", all[len(all)-1].Last, len(all))
 }
 
 // settleQuarantined forgets what was taken out of an agent's log below a sequence: it is

@@ -37,7 +37,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	w.flip("flipped", "4 times 3?")
 	node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
 
-	r := w.run("doctor").exits(1, "fail  log", "fail  log           5 agents", "3 problems", "1 things that need care")
+	r := w.run("doctor").exits(1, "fail  log", "fail  log           5 agents", "3 problems", "1 thing that needs care")
 	found := make(map[string]map[string]any)
 	for _, o := range w.run("doctor", "-o", "json").exits(1).objects() {
 		if o["type"] == "finding" {
@@ -125,7 +125,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	}, func(_ string, b []byte) []byte { return b })
 	node.end(syscall.SIGTERM)
 	// The flipped frame is there still: a server purges only what it can read.
-	w.run("doctor", "--data", ".reprise", "--quarantine").exits(0, "assistant/flipped", "1 places")
+	w.run("doctor", "--data", ".reprise", "--quarantine").exits(0, "assistant/flipped", "1 place in 1 stream of")
 	node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
 	lost := logOf("hole") // by an administrator
 	w.run("ask", "assistant/hole", "What is 8 times 3?").exits(1, "damaged", lost, "1 of those up to sequence")

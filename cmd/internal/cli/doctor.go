@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -323,7 +324,7 @@ func (a *app) backlog(ctx context.Context, c *client.Client) finding {
 
 // queued judges a queue by the age of its oldest message.
 func queued(n uint64, oldest, now time.Time) finding {
-	text := fmt.Sprintf("%d inputs and commands are stored and not yet applied", n)
+	text := english.Plural(int(n), "input or command is", "inputs and commands are") + " stored and not yet applied"
 	if n > 0 && now.Sub(oldest) > waitsLong {
 		return finding{"queue", "warn", fmt.Sprintf("%s, the oldest since %s; see that a node serves their kinds, and what the nodes log", text, oldest.UTC().Format(time.DateTime))}
 	}
@@ -341,7 +342,7 @@ func (a *app) population(ctx context.Context, c *client.Client, tenant string) f
 		phases[string(agent.Phase)]++
 		known++
 	}
-	text := fmt.Sprintf("a node answers; tenant %s has %d agents", tenant, known)
+	text := fmt.Sprintf("a node answers; tenant %s has %s", tenant, english.Plural(known, "agent", ""))
 	var parts []string
 	for _, phase := range slices.Sorted(maps.Keys(phases)) {
 		parts = append(parts, fmt.Sprintf("%d %s", phases[phase], phase))

@@ -22,7 +22,7 @@ func TestQueueThatStands(t *testing.T) {
 			t.Errorf("%d since %v: %+v", c.n, c.oldest, got)
 		}
 	}
-	if got := queued(1, now.Add(-2*time.Minute), now); !strings.Contains(got.Detail, "2026-01-02 03:02:05") {
+	if got := queued(1, now.Add(-2*time.Minute), now); !strings.Contains(got.Detail, "1 input or command is stored") || !strings.Contains(got.Detail, "2026-01-02 03:02:05") {
 		t.Errorf("it does not tell since when: %s", got.Detail)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
@@ -85,12 +87,12 @@ func (x *folderExamination) finding(status, stream string, p embedded.Place, rem
 
 // end prints the sum.
 func (x *folderExamination) end(dir string) error {
-	sum := finding{"files", "ok", fmt.Sprintf("no node runs on %s; the files of %d streams with %d messages were read", dir, x.streams, x.messages)}
+	sum := finding{"files", "ok", fmt.Sprintf("no node runs on %s; the files of %s with %s were read", dir, english.Plural(x.streams, "stream", ""), english.Plural(int(x.messages), "message", ""))}
 	if x.unread > 0 {
 		sum.Status = "warn"
 	}
 	if x.damaged > 0 {
-		sum.Status, sum.Detail = "fail", fmt.Sprintf("%s, %d places are damaged", sum.Detail, x.damaged)
+		sum.Status, sum.Detail = "fail", fmt.Sprintf("%s, %s damaged", sum.Detail, english.Plural(x.damaged, "place is", "places are"))
 	}
 	return x.app.concluded(sum)
 }
@@ -121,7 +123,7 @@ func (a *app) quarantine(ctx context.Context, f doctorFlags, agent string) error
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	sum := finding{"files", "ok", fmt.Sprintf("%d places in %d streams of %s were taken out; a node can be started on it", x.damaged, x.streams, a.remote.data)}
+	sum := finding{"files", "ok", fmt.Sprintf("%s in %s of %s taken out; a node can be started on it", english.Plural(x.damaged, "place", ""), english.Plural(x.streams, "stream", ""), a.remote.data)}
 	if x.damaged == 0 {
 		sum.Detail = fmt.Sprintf("the files in %s are sound: nothing was taken out", a.remote.data)
 	}

@@ -84,11 +84,11 @@ func (x *examination) result() finding {
 	c := x.sum
 	text := fmt.Sprintf("%s with %s, %s and %s were read", english.Plural(c.Agents, "agent", ""), english.Plural(c.Frames, "frame", ""), english.Plural(c.Events, "event", ""), english.Plural(c.Blobs, "payload", ""))
 	for _, more := range []struct {
-		n    int
-		what string
-	}{{x.ill, "problems"}, {x.warned, "things that need care"}, {c.Repaired, "repaired"}, {c.Untold, "more that are not named"}} {
+		n         int
+		one, many string
+	}{{x.ill, "problem", ""}, {x.warned, "thing that needs care", "things that need care"}, {c.Repaired, "repaired", "repaired"}, {c.Untold, "more that is not named", "more that are not named"}} {
 		if more.n > 0 {
-			text += fmt.Sprintf(", %d %s", more.n, more.what)
+			text += ", " + english.Plural(more.n, more.one, more.many)
 		}
 	}
 	status := "ok"

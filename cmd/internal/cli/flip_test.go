@@ -55,7 +55,7 @@ func TestFlippedBit(t *testing.T) { // A29
 			w.run("ask", "assistant/bank", "--id", "two", "hello").exits(0)
 			w.run("doctor", "--data", ".reprise", "--quick").exits(0, "a node answers") // it runs there
 			end(w, node)
-			w.run("doctor", "--data", ".reprise").exits(1, "fail  file", "assistant/bank", logOf("bank"), "1.blk at byte", "1 places are damaged", "--quarantine")
+			w.run("doctor", "--data", ".reprise").exits(1, "fail  file", "assistant/bank", logOf("bank"), "1.blk at byte", "1 place is damaged", "--quarantine")
 			w.run("doctor", "--data", ".reprise", "--deep").exits(1, "fail  server") // which only a node does
 			w.run("doctor", "--data", "nowhere").exits(1, "nowhere")
 			node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "always")
@@ -68,7 +68,7 @@ func TestFlippedBit(t *testing.T) { // A29
 				t.Errorf("exit code %d\n%s", code, node.errs)
 			}
 			w.run("doctor", "--data", ".reprise", "--quarantine", "--deep").exits(2, "leave all else out")
-			w.run("doctor", "--data", ".reprise", "--quarantine").exits(0, "warn  file", "assistant/bank", "1 places in 1 streams", "quarantine/"+logOf("bank"))
+			w.run("doctor", "--data", ".reprise", "--quarantine").exits(0, "warn  file", "assistant/bank", "1 place in 1 stream of", "quarantine/"+logOf("bank"))
 			w.run("doctor", "--data", ".reprise").exits(0)
 			node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "always")
 			w.run("ask", "assistant/bank", "--id", "pay-1", "use pay").exits(1, "damaged")

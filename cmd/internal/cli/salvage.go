@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
@@ -175,7 +177,7 @@ func (s *salvaging) end() error {
 	if err != nil {
 		return err
 	}
-	sum := finding{"salvage", "ok", fmt.Sprintf("%d messages of %d streams are copied to %s, %s", s.messages, s.streams, s.out, size(info.Size()))}
+	sum := finding{"salvage", "ok", fmt.Sprintf("%s of %s copied to %s, %s", english.Plural(int(s.messages), "message", ""), english.Plural(s.streams, "stream", ""), s.out, size(info.Size()))}
 	if s.deleted > 0 {
 		sum.Detail += fmt.Sprintf("; %d that were deleted are not", s.deleted)
 	}
@@ -185,11 +187,11 @@ func (s *salvaging) end() error {
 	}
 	if s.before > 0 {
 		sum.Status = "fail"
-		sum.Detail += fmt.Sprintf("; %d places were taken out before, and their agents are damaged in the copy as well", s.before)
+		sum.Detail += fmt.Sprintf("; %s taken out before, and the agents of what was there are damaged in the copy as well", english.Plural(s.before, "place was", "places were"))
 	}
 	if s.damaged > 0 {
 		sum.Status = "fail"
-		sum.Detail += fmt.Sprintf("; %d places could not be read and are left out, of %d agents as far as is known", s.damaged, len(s.agents))
+		sum.Detail += fmt.Sprintf("; %s left out because they cannot be read, of %s as far as is known", english.Plural(s.damaged, "place is", "places are"), english.Plural(len(s.agents), "agent", ""))
 	}
 	a.findings([]finding{sum})
 	if a.json() {

@@ -141,7 +141,7 @@ func TestSalvagedStore(t *testing.T) { // A29
 	w.recorded("bank")
 	node.kill()
 	w.spoil("bank", 2)
-	w.run("doctor", "--data", ".reprise", "--salvage", "store.tar").exits(1, "fail  file", "assistant/bank", logOf("bank"), "1 places")
+	w.run("doctor", "--data", ".reprise", "--salvage", "store.tar").exits(1, "fail  file", "assistant/bank", logOf("bank"), "1 place is left out", "of 1 agent as")
 	w.run("restore", "store.tar", "--data", "again").exits(1, "restored to again", "assistant/bank", "not sound")
 	node = w.node("serve", "--data", "again", "--listen", "127.0.0.1:0", "--sync", "always")
 	w.run("ask", "assistant/bank", "--id", "pay-bank", "--data", "again", "use pay").exits(1, "damaged")

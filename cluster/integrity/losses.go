@@ -205,10 +205,10 @@ func (g *Monitor) Reasons() (why []string) {
 
 // Find returns doctor's findings: what the streams have lost, and what in them cannot be read.
 func (g *Monitor) Find(ctx context.Context) []doctor.Finding {
-	return append(g.findLost(), g.scrubber.find(ctx)...)
+	return append(g.findLost(ctx), g.scrubber.find(ctx)...)
 }
 
-func (g *Monitor) findLost() (found []doctor.Finding) {
+func (g *Monitor) findLost(ctx context.Context) (found []doctor.Finding) {
 	for _, loss := range g.losses() {
 		if x := g.notOpened(loss.Stream); x != nil {
 			found = append(found, g.places(*x)...)
@@ -225,9 +225,24 @@ func (g *Monitor) findLost() (found []doctor.Finding) {
 			found = append(found, doctor.Finding{
 				Check: "store", Status: doctor.Fail, Agent: q.Agent, Stream: stream, Seq: q.Last,
 				Detail: fmt.Sprintf("%v; it answers that it is damaged", lostFrame(stream, q)),
-				Remedy: "restore a backup; or delete the agent; or, if what is gone may stay gone: " + acceptance(stream),
+				Remedy: g.frameRemedy(ctx, stream, q),
 			})
 		}
 	}
 	return found
+}
+
+// frameRemedy is what to do about messages that were taken out of a stream. To accept the loss of a frame
+// from the middle of an agent's log helps only with a snapshot that was made later.
+func (g *Monitor) frameRemedy(ctx context.Context, stream string, q natslog.Quarantined) string {
+	remedy, condition := "restore a backup; or delete the agent", "what is gone may stay gone"
+	if q.Agent != (messages.AgentID{}) {
+		if head, err := g.log.Head(ctx, q.Agent); err == nil && head.Frame != "" && head.Seq > q.Last {
+			if names, err := g.log.ListSnapshots(ctx, q.Agent); err == nil && len(names) == 0 {
+				return remedy
+			}
+			condition += " and the agent has a snapshot that was made later"
+		}
+	}
+	return remedy + "; or, if " + condition + ": " + acceptance(stream)
 }

@@ -73,10 +73,24 @@ func TestFlippedBit(t *testing.T) { // A29
 			node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "always")
 			w.run("ask", "assistant/bank", "--id", "pay-1", "use pay").exits(1, "damaged")
 			w.run("ask", "assistant/"+neighbour("bank"), "What is 17 times 3?").exits(0)
-			w.run("doctor").exits(1, "fail", "assistant/bank")
+			r := w.run("doctor").exits(1, "fail", "assistant/bank", "delete the agent")
+			newest := name == "stop" // was lost
+			if strings.Contains(r.out, "--accept-loss") != newest {
+				t.Errorf("got the advice\n%s\nwant --accept-loss in it: %v", r.out, newest)
+			}
 			payments, err := os.ReadFile(filepath.Join(w.dir, "payments"))
 			if err != nil || string(payments) != "paid\n" {
 				t.Errorf("payments: %q, %v", payments, err)
+			}
+			w.run("doctor", "--accept-loss", logOf("bank"), "--reason", "a test").exits(0)
+			if code := node.end(syscall.SIGTERM); code != 0 {
+				t.Errorf("exit code %d\n%s", code, node.errs)
+			}
+			node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "always")
+			if again := w.run("ask", "assistant/bank", "hello"); newest {
+				again.exits(0)
+			} else {
+				again.exits(1, "damaged")
 			}
 			if code := node.end(syscall.SIGTERM); code != 0 {
 				t.Errorf("exit code %d\n%s", code, node.errs)

@@ -12,7 +12,7 @@ import (
 func (o *Options) Flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Dir, "dir", "", "`FOLDER` for temporary folders: its disk is measured (default: the system's)")
 	f.StringSliceVar(&o.Sync, "sync", nil, "sync `MODES` of the embedded server (default: always,relaxed)")
-	f.IntSliceVar(&o.Agents, "agents", nil, "let `N,...` agents work at the same time (default: 1,64,512)")
+	f.IntSliceVar(&o.Agents, "agents", nil, "`N,...`: the numbers of agents that work at the same time, one after the other (default: 1,64,512)")
 	f.DurationVar(&o.Window, "window", 0, "`DURATION` of one window of turns (default: 0.9s)")
 }
 

@@ -48,7 +48,7 @@ or --turn is given.`,
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "show at most `N` events (default: all)")
 	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put payloads that are stored as blobs into the events")
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "continue with new events until Ctrl-C")
-	return waitsFor(a.connects(cmd, 0), "an answer, or for more of it; with --follow: to follow")
+	return waitsFor(a.connects(cmd, 0), "an answer, or for more of it; with --follow, to follow")
 }
 
 // followedFrom is how many events that have happened --follow shows first.

@@ -174,7 +174,7 @@ func TestLogins(t *testing.T) {
 		},
 		"creds": {
 			conf: trusted, good: []client.Options{{Creds: creds}}, context: context{"creds": creds},
-			bad: map[string]client.Options{"--creds": {}, "--nkey": {Creds: others}, "exist and can be read": {Creds: in("none.creds")}},
+			bad: map[string]client.Options{"--creds": {}, "--nkey": {Creds: others}, "exist, can be read": {Creds: in("none.creds")}},
 		},
 		"tls": {
 			conf: tls + " }", good: []client.Options{{CA: in("ca.pem")}}, context: context{"ca": in("ca.pem")},

@@ -156,7 +156,7 @@ func Advice(err error) string {
 	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"):
 		return "log in with --creds, --nkey, --context, or user:password@ in the URL"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), strings.Contains(text, "nkey"), strings.Contains(text, "credentials"):
-		return "check that the files of --creds, --nkey, --tlsca, --tlscert and --tlskey, or of the context, exist and can be read"
+		return "check that the files of --creds, --nkey, --tlsca, --tlscert and --tlskey, or of the context, exist, can be read, and hold what the option names"
 	}
 	return ""
 }

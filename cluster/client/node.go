@@ -103,7 +103,7 @@ func (c *Client) orderNode(ctx context.Context, id string, o NodeOrder) (Node, e
 	nodes := answer.Nodes
 	switch {
 	case errors.Is(err, errUnheard):
-		return Node{}, messages.Refuse(messages.NotFound, "node %s has left the cluster", id)
+		return Node{}, messages.Refuse(messages.NotFound, "node %s does not answer: it has stopped, or has no connection to NATS at the moment", id)
 	case err != nil:
 		return Node{}, err
 	case len(nodes) != 1:

@@ -145,7 +145,7 @@ func (g *Gateway) askNode(row *NodeRow) {
 	}
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		row.Error = "it has no subscriber there: it has just stopped, or runs an older version"
+		row.Error = "it does not serve this request: it has just stopped, or runs an older version"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		row.Error = fmt.Sprintf("no answer within %v", answerWithin)
 	case err != nil:

@@ -130,7 +130,7 @@ func (a *app) below(ctx context.Context, cl *client.Client, agent string, answer
 	s := settledBelow(ctx, cl, agent, answer)
 	switch {
 	case s == nil:
-		return nil, plainly("passed on to %s (%s); the outcome there is not known yet: see child.settled in `%s events %s --from %d` has it",
+		return nil, plainly("passed on to %s (%s); the outcome there is not known yet: see child.settled in `%s events %s --from %d`",
 			whose, did(""), a.started, agent, answer.N), nil
 	case s.Refused != "":
 		return nil, nil, fail(fmt.Sprintf("`%s events %s` shows what was decided there", a.started, whose),

@@ -121,8 +121,8 @@ func (d Definition) ValidatePrices(prices map[string]messages.Price) error {
 	if d.TurnLimits.MaxCost == 0 && d.AgentLimits.MaxCost == 0 {
 		return nil
 	}
-	for _, model := range d.Unpriced(prices) {
-		return fmt.Errorf("agent %s: max_cost cannot be enforced: the model %s has no price", d.Kind, model)
+	if unpriced := d.Unpriced(prices); len(unpriced) > 0 {
+		return fmt.Errorf("agent %s: max_cost cannot be enforced: the model %s has no price", d.Kind, unpriced[0])
 	}
 	return nil
 }
@@ -169,9 +169,10 @@ func (d Definition) validateTools(providers.Set) error {
 
 // validateRules checks a tool's settings for unknown outcomes and approvals.
 func validateRules(t tool.Tool, spec tool.Spec) error {
-	known := []tool.OnUnknown{tool.ReadOnly, tool.Rerun, tool.Reconcile, tool.Pause}
-	if spec.OnUnknown != "" && !slices.Contains(known, spec.OnUnknown) {
-		return fmt.Errorf("on_unknown %q: write %s, %s, %s or %s", spec.OnUnknown, known[0], known[1], known[2], known[3])
+	switch spec.OnUnknown {
+	case "", tool.ReadOnly, tool.Rerun, tool.Reconcile, tool.Pause:
+	default:
+		return fmt.Errorf("on_unknown %q: write %s, %s, %s or %s", spec.OnUnknown, tool.ReadOnly, tool.Rerun, tool.Reconcile, tool.Pause)
 	}
 	switch _, gated := t.(tool.Gated); {
 	case spec.OnUnknown == tool.Reconcile && !tool.Reconciles(t):

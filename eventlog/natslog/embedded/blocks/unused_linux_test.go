@@ -38,11 +38,20 @@ func TestNeverUsed(t *testing.T) {
 		{name: "a refused message, a start, messages and a kill", do: func(w *lossy) {
 			w.refuse()
 			w.restart()
-			w.fill("log", 3)
+			w.fill("made", 3)
 			w.die()
 		}},
+		{name: "a refused message, then messages, a block of them cut off before one with a tombstone", do: func(w *lossy) {
+			w.refuse()
+			w.stop()
+			w.ok(os.Remove(w.block("1.blk")))
+			put(w.t, w.block("2.blk"), append(record(2, 1|tombstone, "", "", ""), run(2, 2, 5)...))
+			put(w.t, w.block("3.blk"), nil)
+			put(w.t, w.block("4.blk"), record(4, 6|tombstone, "", "", ""))
+			w.killed = true
+		}, damaged: true},
 		{name: "two of many messages removed, a kill, the block of all cut off", do: func(w *lossy) {
-			w.tiny("log", w.room())
+			w.tiny("made", w.room())
 			w.ok(w.log().DeleteMsg(w.ctx(), 2)) // begins the next block
 			w.ok(w.log().DeleteMsg(w.ctx(), 1))
 			w.die()
@@ -55,12 +64,12 @@ func TestNeverUsed(t *testing.T) {
 			w.ok(os.Remove(w.block("1.blk")))
 		}, damaged: true},
 		{name: "a message, its block cut off", do: func(w *lossy) {
-			w.fill("log", 1)
+			w.fill("made", 1)
 			w.stop()
 			w.ok(os.Truncate(w.block("1.blk"), 0))
 		}, damaged: true},
 		{name: "a block cut off under the server, then a refused message", do: func(w *lossy) {
-			w.fill("log", 3)
+			w.fill("made", 3)
 			w.restart() // it has none of them in memory
 			w.ok(os.Truncate(w.block("1.blk"), 0))
 			if _, err := w.log().GetMsg(w.ctx(), 1); !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -96,11 +105,11 @@ func TestNeverUsed(t *testing.T) {
 			t.Parallel()
 			w := &lossy{words: new(embeddedtest.Words)}
 			w.world = startWorld(t, embeddedtest.PlainConfig{Dir: t.TempDir(), SyncAlways: true, Log: w.words})
-			c.stream.Name = "log"
+			c.stream.Name = "made"
 			w.world.stream(c.stream)
 			c.do(w)
 			w.stop()
-			if f := verify(t, w.dir, "log", blocks.Options{Mark: c.mark, Killed: w.killed}); len(f.Damage) > 0 != c.damaged {
+			if f := verify(t, w.dir, "made", blocks.Options{Mark: c.mark, Killed: w.killed}); len(f.Damage) > 0 != c.damaged {
 				t.Errorf("damage: got %v, want any: %v", f.Damage, c.damaged)
 			}
 		})
@@ -114,7 +123,7 @@ type lossy struct {
 	killed bool
 }
 
-func (w *lossy) block(name string) string { return w.file("log", name) }
+func (w *lossy) block(name string) string { return w.file("made", name) }
 
 func (w *lossy) file(of, name string) string {
 	return filepath.Join(stream(w.t, w.dir, of).Dir, "msgs", name)
@@ -127,7 +136,7 @@ func (w *lossy) exists(path string) bool {
 
 func (w *lossy) log() jetstream.Stream {
 	w.t.Helper()
-	s, err := w.js.Stream(w.ctx(), "log")
+	s, err := w.js.Stream(w.ctx(), "made")
 	w.ok(err)
 	return s
 }
@@ -167,7 +176,7 @@ func (w *lossy) tiny(of string, n int) {
 // empty stores messages, removes all, and stops the server.
 func (w *lossy) empty() {
 	w.t.Helper()
-	w.fill("log", 3)
+	w.fill("made", 3)
 	for seq := range uint64(3) {
 		w.ok(w.log().DeleteMsg(w.ctx(), seq+1))
 	}
@@ -184,7 +193,7 @@ func (w *lossy) refuse() {
 // refused publishes a message, and waits until the server has refused it.
 func (w *lossy) refused() {
 	w.t.Helper()
-	w.ok(w.nc.PublishMsg(w.message("log")))
+	w.ok(w.nc.PublishMsg(w.message("made")))
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(time.Minute); !strings.Contains(w.words.String(), "Critical write error"); {

@@ -140,7 +140,7 @@ func checkAgentTools(cfg Config) error {
 			case !kinds[child.kind]:
 				return fmt.Errorf("agent %s: its tool %s asks agents of kind %q, which is not defined", d.Kind, child.spec.Name, child.kind)
 			case child.maxChildren < 0:
-				return fmt.Errorf("agent %s: its tool %s may ask %d agents: the limit must be positive", d.Kind, child.spec.Name, child.maxChildren)
+				return fmt.Errorf("agent %s: its tool %s may ask %d agents: the limit must not be negative", d.Kind, child.spec.Name, child.maxChildren)
 			case cfg.Send == nil:
 				return fmt.Errorf("agent %s: its tool %s is an agent, and nothing can be sent to agents here (Config.Send)", d.Kind, child.spec.Name)
 			}

@@ -98,7 +98,7 @@ func TestHooksRunInOrder(t *testing.T) { // A61
 
 // TestHooksDecide plays every decision at every point. The log has the decision with its
 // reason, and the turn has one terminal event.
-func TestHooksDecide(t *testing.T) { // A33, A61, A62
+func TestHooksDecide(t *testing.T) { // A33, A61, A62, A63
 	want := func(v actors.Verdict) func() (actors.Verdict, error) {
 		v.Reason = "because"
 		return func() (actors.Verdict, error) { return v, nil }

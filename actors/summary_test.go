@@ -344,7 +344,7 @@ func TestLongTurnIsCompacted(t *testing.T) { // A86
 
 func TestCompactionIsChecked(t *testing.T) { // A102
 	for want, c := range map[string]actors.Compaction{
-		"must be positive":        {AtTokens: -1},
+		"must not be negative":    {AtTokens: -1},
 		"write summary or window": {How: "zip"},
 		"compact":                 {Model: "nobody/x"},
 	} {

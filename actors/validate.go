@@ -38,7 +38,7 @@ func (d Definition) Validate(set providers.Set) error {
 		value int
 	}{{"max_steps", d.MaxSteps}, {"max_queue", d.MaxQueue}, {"max_attempts", d.MaxAttempts}, {"parallel", d.Parallel}, {"show_at_most", d.ShowAtMost}} {
 		if l.value < 0 {
-			return fmt.Errorf("agent %s: %s is %d: it must be positive", d.Kind, l.name, l.value)
+			return fmt.Errorf("agent %s: %s is %d: it must not be negative", d.Kind, l.name, l.value)
 		}
 	}
 	if d.MaxQueue > MostQueued {
@@ -99,17 +99,17 @@ func (d Definition) settingsWithout(model string, refused []string) providers.Se
 
 func (d Definition) validateLimits(providers.Set) error {
 	if d.Retain < 0 {
-		return fmt.Errorf("agent %s: retain is %s: it must be positive", d.Kind, d.Retain)
+		return fmt.Errorf("agent %s: retain is %s: it must not be negative", d.Kind, d.Retain)
 	}
 	if d.ApprovalTimeout < 0 {
-		return fmt.Errorf("agent %s: approval_timeout is %s: it must be positive", d.Kind, d.ApprovalTimeout)
+		return fmt.Errorf("agent %s: approval_timeout is %s: it must not be negative", d.Kind, d.ApprovalTimeout)
 	}
 	if d.TurnLimits.MaxSteps != 0 {
 		return fmt.Errorf("agent %s: a turn's steps are limited by max_steps, not by its budget", d.Kind)
 	}
 	for _, l := range []messages.Limits{d.TurnLimits, d.AgentLimits} {
 		if l.MaxSteps < 0 || l.MaxTokens < 0 || l.MaxCost < 0 || l.MaxDuration < 0 {
-			return fmt.Errorf("agent %s: a limit of its budget is negative: it must be positive", d.Kind)
+			return fmt.Errorf("agent %s: a limit of its budget is negative: write 0 for no limit", d.Kind)
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ func (d Definition) validateCompact(set providers.Set) error {
 	c, kind := d.Compact, d.Kind
 	switch {
 	case c.AtTokens < 0 || c.Keep < 0:
-		return fmt.Errorf("agent %s: at_tokens and keep of compact must be positive", kind)
+		return fmt.Errorf("agent %s: at_tokens and keep of compact must not be negative", kind)
 	case c.How != "" && c.How != messages.CompactSummary && c.How != messages.CompactWindow:
 		return fmt.Errorf("agent %s: compact how %q: write summary or window", kind, c.How)
 	}

@@ -39,7 +39,7 @@ func (g *Monitor) Unopened() (names []string) {
 func unopenedLoss(x embedded.Examined) *natslog.LossError {
 	more := ""
 	if n := len(x.Damage) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more places)", n)
+		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	return &natslog.LossError{
 		Stream: x.Stream, Known: x.Known, Found: x.Last, Settled: true,
@@ -54,7 +54,7 @@ const mostPlaces = 100
 func (g *Monitor) places(x embedded.Examined) (found []doctor.Finding) {
 	for i, p := range x.Damage {
 		if i == mostPlaces {
-			found[i-1].Detail += fmt.Sprintf("; %d more places are not listed", len(x.Damage)-mostPlaces)
+			found[i-1].Detail += fmt.Sprintf("; damaged places not listed: %d", len(x.Damage)-mostPlaces)
 			break
 		}
 		found = append(found, doctor.Finding{

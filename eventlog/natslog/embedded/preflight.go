@@ -117,7 +117,7 @@ func atEnd(d blocks.Damage) bool {
 func refuse(dir string, found Examined) error {
 	more := ""
 	if n := len(found.Damage) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more places)", n)
+		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	return fmt.Errorf("stream %s is damaged, and the NATS server would drop what it cannot read: %v%s; nothing was changed. `reprise doctor --data %s` names all of it; with --quarantine it takes the damaged messages out and keeps a copy, so that a node can start",
 		found.Stream, found.Damage[0], more, dir)

@@ -273,7 +273,7 @@ func (v *salvage) untraced(from blocks.Stream, r blocks.Report, live uint64) (p 
 	if n := len(missing); n > 0 {
 		p.First, p.Last = missing[0].First, missing[n-1].Last
 	}
-	p.Detail = fmt.Sprintf("%d messages are missing without a trace, and no purge that would have removed them is on record", r.Reached()-explained)
+	p.Detail = fmt.Sprintf("messages missing without a trace: %d; no purge that would have removed them is on record", r.Reached()-explained)
 	return p, true
 }
 

@@ -240,29 +240,35 @@ func (e *evidence) chain(a messages.AgentID, frames []stored) {
 	}
 }
 
-// prefix holds that the frame whose events come last before the own first one of an agent is that of its
-// parent, unless it has copied them, for then its parent may be deleted. What is in front of an imported agent is
-// in no log, and which it is of an encrypted one cannot be read.
+// prefix holds that the frame whose events come last before the own first one of an agent is its parent's,
+// in the log or in a blob that the log names, unless the agent has copied them, for then its parent may be
+// deleted. What is in front of an imported agent is in no log, and which it is of an encrypted one cannot be read.
 func (e *evidence) prefix(a messages.AgentID, frames []stored) {
 	f := frames[0].frame
 	p, is := messages.PrefixOf(f)
 	if !is && !f.Encrypted() {
 		e.b.fault("the first frame of %s begins with event %d, and names no events before that", a, f.First)
 	}
-	for _, s := range e.log[p.Agent] {
-		if s.frame.First <= p.Last && p.Last <= s.frame.Last() && s.digest == p.Digest {
-			return
-		}
-	}
-	if (p.Agent != messages.AgentID{}) && !slices.ContainsFunc(frames, copied) {
+	known := slices.ContainsFunc(e.log[p.Agent], func(s stored) bool { return endsIn(p, s) }) ||
+		slices.ContainsFunc(frames, func(s stored) bool { return copies(s, p) })
+	if !known && p.Agent != (messages.AgentID{}) {
 		e.b.fault("%s begins with the events of %s up to %d, whose frame is not the one with the digest %s", a, p.Agent, p.Last, p.Digest)
 	}
 }
 
-// copied reports whether an agent has copied what it begins with by a frame.
-func copied(s stored) bool {
-	_, is := messages.CopyOf(s.frame)
-	return is
+// endsIn reports whether a prefix ends in a frame of its agent, or in the blob that the frame names: that of an
+// import or a copy. The digest of a frame before the end of the blob is in no log. It is not compared here: a
+// reader of the fork compares it.
+func endsIn(p messages.Prefix, s stored) bool {
+	blob, is := messages.StoredPrefixOf(s.frame)
+	return s.frame.First <= p.Last && p.Last <= s.frame.Last() && s.digest == p.Digest ||
+		is && (p.Last < blob.Last || p.Last == blob.Last && p.Digest == blob.Digest)
+}
+
+// copies reports whether an agent has copied, by a frame, all of the prefix that it begins with.
+func copies(s stored, p messages.Prefix) bool {
+	c, is := messages.CopyOf(s.frame)
+	return is && c.Last == p.Last
 }
 
 // whole are the frames of an agent behind those of the parents that it begins with.

@@ -134,7 +134,7 @@ type asking struct {
 	// the reader knows that nothing has come since.
 	came time.Time
 	told bool
-	// partial says that text was yielded of a model call that has not ended.
+	// partial reports whether text was yielded of a model call that has not ended.
 	partial bool
 }
 
@@ -171,7 +171,7 @@ func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte
 // stallsAfter is how long nothing may come before the reader is told why.
 const stallsAfter = 3 * time.Second
 
-// stalls tells the reader once why nothing comes, as while a node cannot write.
+// stalls tells the reader, once, why nothing comes, as while a node cannot write.
 func (s *asking) stalls(err error) {
 	var refused *messages.Error
 	if !s.told && errors.As(err, &refused) && refused.Code == messages.Unavailable && time.Since(s.came) > stallsAfter {

@@ -152,8 +152,8 @@ func (c *Client) command(ctx context.Context, a messages.AgentID, cmd messages.C
 	}
 }
 
-// publish stores a message. What becomes of it is told to in, each copy's to a subject
-// of its own; nil: it is not told.
+// publish stores a message. The answers come to in, for each copy on a subject of its own; nil:
+// none is asked for.
 func (c *Client) publish(ctx context.Context, subject, kind string, body any, in *inbox) error {
 	fields, err := json.Marshal(body)
 	if err != nil {
@@ -225,8 +225,8 @@ func noLeader(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
-// hasStream reports whether there is a stream for a subject, as far as that can be known: who
-// may not ask hears nothing, and while the servers have no leader it is unknown.
+// hasStream reports whether there is a stream for a subject, as far as that can be known: a user
+// who may not ask gets no answer, and while the servers have no leader it is unknown.
 func hasStream(ctx context.Context, js jetstream.JetStream, subject string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -270,7 +270,7 @@ const (
 	codeStoreRefused jetstream.ErrorCode = 10077 // a limit of the stream
 )
 
-// full says that the server has no room for what it was given.
+// full reports whether the server has no space for what it was sent.
 func full(err error) bool {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
@@ -283,7 +283,8 @@ func full(err error) bool {
 	return false
 }
 
-// unsent says of what could not be published whether trying again can help.
+// unsent returns the error for a message that could not be published. It says whether trying
+// again can help.
 func (c *Client) unsent(err error) error {
 	switch {
 	case full(err):

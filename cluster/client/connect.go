@@ -130,7 +130,7 @@ type unconnected struct {
 
 func (u *unconnected) Error() string { return u.refusal.Error() }
 
-// Unwrap gives both.
+// Unwrap returns both.
 func (u *unconnected) Unwrap() []error { return []error{u.refusal, u.cause} }
 
 // Advice returns what to do about a login that a server refuses, or whose files cannot be used.

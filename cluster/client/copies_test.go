@@ -26,7 +26,7 @@ func TestCopiesOfACommand(t *testing.T) {
 	}{
 		"refused, then obeyed": {&refused, &obeyed, obeyed},
 		"refused each time":    {&refused, &refused, refused},
-		"obeyed, then refused": {&obeyed, &refused, obeyed}, // as when somebody has deleted the agent in between
+		"obeyed, then refused": {&obeyed, &refused, obeyed}, // as when the agent was deleted in between
 		"lost, then refused":   {nil, &refused, refused},
 		"obeyed, then lost":    {&obeyed, nil, obeyed},
 	} {

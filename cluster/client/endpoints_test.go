@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// endpoints answers the requests for a view, each told how many came before it and whom to
-// answer, and what else take names.
+// endpoints answers the requests for a view, and those on the subjects that more passes to take.
+// answer gets how many requests came before, and the subject to reply to.
 func endpoints(t *testing.T, answer func(nc *nats.Conn, n int, reply string), more ...func(nc *nats.Conn, take func(subject string))) (*client.Client, context.Context) {
 	t.Helper()
 	srv := startServer(t, &server.Options{})
@@ -64,8 +64,8 @@ func publish(t *testing.T, nc *nats.Conn, reply string, bodies ...string) {
 	}
 }
 
-// An endpoint that says nothing is not waited for: another one is asked, and of both the one
-// that answers first is heard, alone.
+// An endpoint that does not answer is not waited for: another one is asked, and only the one of
+// both that answers first is read.
 func TestDoorThatSaysNothing(t *testing.T) {
 	var lines []string
 	for i := range 2000 {
@@ -106,12 +106,12 @@ func refuse(t *testing.T, nc *nats.Conn, reply string, code messages.Code, why s
 	}
 }
 
-// Who asks an agent whose node cannot answer for seconds, as with a full disk, is told so
-// once, and asks on.
+// A caller that asks an agent whose node cannot answer for seconds, as with a full disk, is
+// notified of that once, and continues to ask.
 func TestCallerKnowsWhyNothingComes(t *testing.T) {
 	t.Parallel()
 	var told atomic.Bool
-	more := 2 // refusals after the caller was told
+	more := 2 // refusals after the caller was notified
 	c, ctx := endpoints(t, func(nc *nats.Conn, n int, reply string) {
 		publish(t, nc, reply, `{"type":"reprise.waiting"}`, `{"type":"status","data":"ack"}`)
 		if told.Load() {
@@ -169,8 +169,8 @@ func TestVoidText(t *testing.T) {
 	}
 }
 
-// An endpoint that cannot give a view now is asked again for a while, and nothing is given
-// twice; a refusal that time does not change is told at once.
+// An endpoint that cannot serve a view now is asked again for a while, and no line is yielded
+// twice; a refusal that time does not change is returned at once.
 func TestDoorThatCannotNow(t *testing.T) {
 	c, ctx := endpoints(t, func(nc *nats.Conn, n int, reply string) {
 		publish(t, nc, reply, "1\n")

@@ -38,8 +38,8 @@ func startServer(t *testing.T, o *server.Options) *server.Server {
 	return srv
 }
 
-// A server whose storage is used up says so in a number; the sender is told in
-// words, and that trying again can help. What waits is told with its age.
+// A server whose storage is used up says so in a number; the sender gets it in words, and that
+// trying again can help. What waits is reported with its age.
 func TestNoRoom(t *testing.T) { // A102
 	srv := start(t, &server.Options{JetStreamMaxStore: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -105,8 +105,8 @@ func (in *inbox) close() {
 	in.replies.remove(in, "")
 }
 
-// lostError says that an answer, or a part of it, has not come, and may come if it is
-// asked for again.
+// lostError is the error of an answer that has not come whole, and may if it is asked for
+// again.
 type lostError struct {
 	refused *messages.Error
 	silent  bool // nothing has come in time, and may yet
@@ -117,10 +117,10 @@ func lost(format string, args ...any) error {
 	return lostError{refused: messages.Refuse(messages.Unavailable, format, args...)}
 }
 
-// Error is what callers are told.
+// Error is the text of the refusal, for callers.
 func (e lostError) Error() string { return e.refused.Error() }
 
-// Unwrap is the refusal that callers are told.
+// Unwrap returns the refusal that callers get.
 func (e lostError) Unwrap() error { return e.refused }
 
 // isLost reports whether asking again can bring an answer that was lost.

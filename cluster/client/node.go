@@ -137,7 +137,7 @@ func (c *Client) order(ctx context.Context, subject string, o NodeOrder) (answer
 	return answer, nil
 }
 
-// orderSilence is how long anybody may take to answer an order, at most: nodes give up
+// orderSilence is how long a node may take to answer an order, at most: nodes give up
 // before.
 const orderSilence = 6 * time.Second
 

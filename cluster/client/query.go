@@ -155,7 +155,7 @@ func after(line json.RawMessage, from messages.EventNumber) messages.EventNumber
 	return event.N + 1
 }
 
-// place is where the next page begins, as the end of one tells.
+// place is where the next page begins, as the end of one names it.
 type place struct {
 	from   messages.EventNumber
 	cursor string
@@ -193,7 +193,7 @@ func (c *Client) page(ctx context.Context, to call, line func(json.RawMessage) b
 // joiner makes lines of messages: a large line continues in the next one.
 type joiner struct{ begun []byte }
 
-// add gives each line that ends in data, and reports whether more are wanted.
+// add passes each line that ends in data on, and reports whether more are wanted.
 func (j *joiner) add(data []byte, line func(json.RawMessage) bool) (more bool) {
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
@@ -244,8 +244,8 @@ func (r *received) take(h nats.Header) error {
 // then it is more likely that all have too much to do.
 const quickEndpoints = 10
 
-// firstWord gives a request to an endpoint, and to others while none has said a word, for
-// silence at most. The first that does is the one that is heard from then on.
+// firstWord sends a request to an endpoint, and to others while none has answered, for silence at
+// most. The first that does is the only one that is read from then on.
 func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, error) {
 	request := nats.NewMsg(to.subject)
 	request.Data = to.body
@@ -273,8 +273,8 @@ func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, 
 	}
 }
 
-// stream sends a request and gives each message of its streamed reply to
-// message, until the last one, which is empty or says so; it returns that.
+// stream sends a request and passes each message of its streamed reply to message, until the last
+// one, which is empty or says so; it returns that.
 func (c *Client) stream(ctx context.Context, to call, message func(*nats.Msg) (bool, error)) (end *nats.Msg, err error) {
 	in := c.newInbox()
 	defer in.close()

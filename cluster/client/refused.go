@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// refusals hear what the server does not let the user do. It tells that beside the
-// requests, which would only be left without an answer. A nil *refusals hears
-// nothing. Safe for concurrent use.
+// refusals collects what the server does not let the user do. The server reports that apart from
+// the requests, which would only be left without an answer. A nil *refusals collects nothing. Safe
+// for concurrent use.
 type refusals struct {
 	mu      sync.Mutex
 	open    map[*refusal]bool
@@ -46,7 +46,7 @@ func (e *notAllowed) Is(target error) bool { return target == ErrNotAllowed }
 // ErrNotAllowed is wrapped by errors of requests that the permissions of the NATS user do not allow.
 var ErrNotAllowed = errors.New("not allowed")
 
-// Unwrap gives the server's own error.
+// Unwrap returns the server's own error.
 func (e *notAllowed) Unwrap() error { return e.what }
 
 // heed is ctx until the server refuses one of the subjects, or leave is called.
@@ -70,8 +70,8 @@ func (r *refusals) heed(ctx context.Context, subjects ...string) (_ context.Cont
 	}
 }
 
-// told ends what needs the subject that the server speaks of. What else goes wrong
-// on a connection those who use it find out.
+// told ends what needs the subject that the server names. Other errors of a connection reach
+// those who use it.
 func (r *refusals) told(nc *nats.Conn, _ *nats.Subscription, err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return

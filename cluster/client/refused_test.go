@@ -22,7 +22,7 @@ func TestConnectTooLate(t *testing.T) {
 	}
 }
 
-// Who may not do a thing is told so by what wanted to do it, at once, and not by a
+// A user who lacks a permission learns of it from the call that needs it, at once, and not from a
 // library on standard error.
 func TestNotAllowed(t *testing.T) { // A102
 	may := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"reprise.ctl.>", "reprise.in.>", "reprise.q.>"}}

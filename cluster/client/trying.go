@@ -22,8 +22,8 @@ const (
 	waitsForLeader = 12 * time.Second
 )
 
-// trying is what is known of a stream that has broken off, since something was
-// last heard of it. Its zero value is a stream that goes well.
+// trying is what is known of a stream that has broken off, since something was last received from
+// it. Its zero value is a stream that goes well.
 type trying struct {
 	broken *messages.Error // by what, at first
 	since  time.Time
@@ -44,19 +44,19 @@ func (t *trying) soon(err error) bool {
 // noEndpointError is that no endpoint is there.
 type noEndpointError struct{ refused *messages.Error }
 
-// Error is what callers are told.
+// Error is the text of the refusal, for callers.
 func (e noEndpointError) Error() string { return e.refused.Error() }
 
-// Unwrap is the refusal that callers are told.
+// Unwrap returns the refusal that callers get.
 func (e noEndpointError) Unwrap() error { return e.refused }
 
-// again waits until the stream may be asked for again after err, or gives what
-// its reader is to be told: the newest refusal, with what first broke it off.
+// again waits until the stream may be asked for again after err, or returns the error for its
+// reader: the newest refusal, with what first broke it off.
 func (t *trying) again(ctx context.Context, err error) error {
 	var refused *messages.Error
 	switch {
 	case !errors.As(err, &refused):
-		if t.broken != nil { // why it was asked again tells more than a closed connection alone
+		if t.broken != nil { // why it was asked again says more than a closed connection alone
 			return errors.Join(t.broken, err)
 		}
 		return err

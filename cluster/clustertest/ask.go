@@ -101,8 +101,8 @@ func (w *World) Events(agent string) (all []messages.Event) {
 	return all
 }
 
-// Until waits until an event of a type is stored of an agent, and gives what it says
-// if it ends a turn.
+// Until waits until an event of a type is stored of an agent, and returns what it says if it ends
+// a turn.
 func (w *World) Until(agent, eventType string) Answer {
 	w.t.Helper()
 	for s, err := range w.follow(agent, true) {
@@ -125,7 +125,7 @@ func (w *World) Until(agent, eventType string) Answer {
 	return Answer{}
 }
 
-// Child waits until an agent's log names an agent below it, and gives its address.
+// Child waits until an agent's log names an agent below it, and returns its address.
 func (w *World) Child(agent string) string {
 	w.t.Helper()
 	for s, err := range w.follow(agent, true) {
@@ -163,7 +163,7 @@ func Count(events []messages.Event, eventType string) (n int) {
 	return n
 }
 
-// follow reads an agent's frames from its stream: those of now, or for ever.
+// follow reads an agent's frames from its stream: those of now, or forever.
 func (w *World) follow(agent string, ever bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		a := agentID(agent)
@@ -204,7 +204,7 @@ func insist[T any](ctx context.Context, ask func(context.Context) (T, error)) (T
 	}
 }
 
-// Child is an agent below another, as that one's views tell.
+// Child is an agent below another, as that one's views show it.
 type Child struct {
 	Agent string
 	Depth int

@@ -66,7 +66,7 @@ func (w *wire) stop(l *line, some []byte) {
 	}
 }
 
-// check notes that the boundary is met: all that was given on is stored.
+// check notes that the boundary is met: all that was passed on is stored.
 func (b *boundary) check() {
 	if b.appends > 0 || b.acks > 0 {
 		return

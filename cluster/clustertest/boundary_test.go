@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A story of inputs, tools, approvals and a child is told twice for each of its frames, of
-// whichever agent, and the node's process is killed there: before the frame is stored, and
-// when it is and the node does not know. Each story ends as one without a kill.
+// A story of inputs, tools, approvals and a child is run twice for each of its frames, of any
+// agent, and the node's process is killed there: before the frame is stored, and when it is and
+// the node does not know. Each story ends as one without a kill.
 func TestKilledAtEveryFrame(t *testing.T) { // A24
 	w := clustertest.New(t, clustertest.Nodes(1), clustertest.Limit(8*time.Minute))
 	begin(t, w, "worker/whole").play(nil, nil)

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// observer sees who is given which partition. It is told of each change, but not of
-// what changes twice while it is not connected. Safe for concurrent use.
+// observer sees who is given which partition. It is notified of each change, but not of what
+// changes twice while it is not connected. Safe for concurrent use.
 type observer struct {
 	done chan struct{} // closed when it looks no more
 
@@ -27,7 +27,7 @@ type observer struct {
 	moves   int
 	moved   time.Time // when the newest of them was
 	faults  []string
-	newest  uint64 // the highest revision that it was told
+	newest  uint64 // the highest revision that it was notified of
 }
 
 // grant is a partition under an epoch.
@@ -96,10 +96,10 @@ func observe(ctx context.Context, js jetstream.JetStream) (*observer, error) {
 	}
 }
 
-// lookEvery is how often the observer looks whether it was told everything.
+// lookEvery is how often the observer checks whether it was notified of everything.
 const lookEvery = time.Second
 
-// behind says that leases were written of which it was not told.
+// behind reports whether leases were written of which it was not notified.
 func (o *observer) behind(ctx context.Context, kv jetstream.KeyValue) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()

@@ -250,9 +250,9 @@ func TestElections(t *testing.T) { // A94
 	within(t, w, stood, "an input was accepted", got.Wait, election)
 }
 
-// placed starts three nodes, and starts one of them again until the members are watched
-// through a server that does not lead them, by the node that follows the one beside that
-// server in the order of ids: not by the one that pings that. It gives the server's number.
+// placed starts three nodes, and starts one of them again until the members are watched through a
+// server that does not lead them, by the node that follows the one beside that server in the
+// order of ids: not by the one that pings that. It returns the server's number.
 func placed(t *testing.T, w *clustertest.World) int {
 	t.Helper()
 	js, err := jetstream.New(w.Conn())
@@ -312,9 +312,9 @@ func follower(w *clustertest.World, i int) int {
 	return slices.Index(ids, sorted[(slices.Index(sorted, ids[i])+1)%3])
 }
 
-// A machine with a server and a node dies. Who watches the members through that server, and
-// is connected to another, hears of it all the same: the others share the node's
-// partitions, and then nothing moves any more.
+// A machine with a server and a node dies. A node that watches the members through that server,
+// and is connected to another, notices all the same: the others share the dead node's partitions,
+// and then nothing moves any more.
 func TestServerAndNodeKilled(t *testing.T) { // A90 A94
 	ofReplicas(t)
 	w := clustertest.New(t, clustertest.Nodes(0), clustertest.Servers(3))

@@ -200,8 +200,8 @@ func (n *Node) Cut() {
 	}
 }
 
-// Mute keeps what the node sends to NATS on the way, until Heal. The node still
-// hears, and no connection breaks.
+// Mute keeps what the node sends to NATS on the way, until Heal. The node still receives, and no
+// connection breaks.
 func (n *Node) Mute() {
 	n.w.note("%s is mute", n.name)
 	for _, wi := range n.wires {
@@ -227,9 +227,8 @@ func (n *Node) Heal() {
 	}
 }
 
-// Appended waits until a mute node has sent a frame of each of some agents, none of which
-// has arrived, or holds no lease any more: then it sends no more. It gives those of which
-// it has.
+// Appended waits until a mute node has sent a frame of each of some agents, none of which has
+// arrived, or holds no lease any more: then it sends no more. It returns those of which it has.
 func (n *Node) Appended(agents []string) (sent []string) {
 	n.w.t.Helper()
 	n.w.Eventually(fmt.Sprintf("%s sends frames of %v, or is deposed", n.name, agents), func() bool {
@@ -244,8 +243,8 @@ func (n *Node) Appended(agents []string) (sent []string) {
 	return sent
 }
 
-// Refused is how many of the node's frames NATS has refused so far, because somebody
-// else had written.
+// Refused is how many of the node's frames NATS has refused so far, because another node had
+// written.
 func (n *Node) Refused() (all int) {
 	for _, wi := range n.wires {
 		wi.mu.Lock()
@@ -255,7 +254,7 @@ func (n *Node) Refused() (all int) {
 	return all
 }
 
-// Alive says that the node's process runs, frozen or not.
+// Alive reports whether the node's process runs, frozen or not.
 func (n *Node) Alive() bool { return n.at.alive() }
 
 // Logged waits until the node, in this life or an earlier one, has logged a line

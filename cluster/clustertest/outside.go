@@ -67,7 +67,7 @@ func (w *World) HoldModel(match func(ModelCall) bool) *scripted.Gate { return w.
 // effect, until the gate is released. match may be called from many goroutines.
 func (w *World) HoldShop(match func(Visit) bool) *scripted.Gate { return w.shop.holds.add(match) }
 
-// Reached waits until somebody has come to a gate; false if something else came about first.
+// Reached waits until a gate is reached or instead returns true, and reports whether the gate was reached.
 func (w *World) Reached(gate *scripted.Gate, instead func() bool) (come bool) {
 	w.t.Helper()
 	w.Eventually("somebody comes to the gate", func() bool {
@@ -180,7 +180,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.visits = append(s.visits, v)
 	s.mu.Unlock()
-	_, _ = fmt.Fprint(w, result(v.Tool, v.Input, v.Position)) // who has gone does not hear it
+	_, _ = fmt.Fprint(w, result(v.Tool, v.Input, v.Position)) // a process that is gone does not receive it
 }
 
 func (s *shop) all() []Visit {

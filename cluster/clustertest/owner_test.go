@@ -27,8 +27,8 @@ func keys(visits []clustertest.Visit) map[string][]string {
 	return of
 }
 
-// atGate sends agents of a node the same plan, one after the other, until one is held at
-// the gate that is made for its input: a node that stands still may lose an agent before.
+// atGate sends agents of a node the same plan, one after the other, until one is held at the gate
+// that is made for its input: a node that stalls may lose an agent before.
 func atGate(w *clustertest.World, n *clustertest.Node, plan string, hold func(input string) *scripted.Gate) (agent, input string, gate *scripted.Gate) {
 	for try := 0; ; try++ {
 		agent, input = w.AgentsOf(n, clustertest.Worker, 1)[0], fmt.Sprintf("%s-held%d", plan, try)
@@ -174,14 +174,14 @@ func TestCutOff(t *testing.T) { // A93 A26
 	}
 }
 
-// overtaken mutes a node and has it begin a turn of agents that were idle, so many at
-// most, for inputs that want a look. It gives those whose first frame was on the way when
-// the node was deposed, with their inputs: on a slow machine it may begin some in time,
-// or none, and then others are tried.
+// overtaken mutes a node and has it begin a turn of agents that were idle, so many at most, for
+// inputs that want a look. It returns those whose first frame was on the way when the node was
+// deposed, with their inputs: on a slow machine it may begin some in time, or none, and then
+// others are tried.
 func overtaken(w *clustertest.World, old *clustertest.Node, most int, name string) (agents []string, inputs map[string]string) {
 	for try := 0; ; try++ {
 		agents, inputs = w.AgentsOf(old, clustertest.Worker, most), make(map[string]string)
-		for i, agent := range agents { // in memory, and nothing to tell anybody of
+		for i, agent := range agents { // in memory, with nothing to report
 			w.Do(agent, messages.SetState{Patch: json.RawMessage(`{"is":"idle"}`)})
 			inputs[agent] = fmt.Sprintf("%s%d-%d", name, try, i)
 		}
@@ -213,7 +213,7 @@ func TestLateFirstFrame(t *testing.T) { // A107 A26
 	t.Logf("%d of %d frames were late; %+v", late, of, got)
 }
 
-// lateFrames has an owner begin turns and be deposed before NATS hears of them, and says of
+// lateFrames has an owner begin turns and be deposed before NATS receives them, and returns of
 // how many of the agents its successor found the turn begun.
 func lateFrames(t *testing.T, w *clustertest.World, name string) (late, of int) {
 	t.Helper()

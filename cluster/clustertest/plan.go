@@ -38,8 +38,8 @@ func parsePlan(text string) (p plan) {
 	return p
 }
 
-// Text is what an input with this id says that wants a plan such as "pay look+look".
-// What the shop is told names the id in the text.
+// Text is what an input with this id says that wants a plan such as "pay look+look". What the
+// shop receives names the id in the text.
 func Text(id, plan string) string { return strings.TrimSpace("do " + id + ": " + plan) }
 
 // Output is what the turn of such an input says in the end, if all goes well.
@@ -60,13 +60,13 @@ func (p plan) output(id string) string {
 // result is what the shop says.
 func result(tool, id string, position int) string { return fmt.Sprintf("%s:%s:%d", tool, id, position) }
 
-// below is what a word gives a helper to do, if it does.
+// below is the text of the task that a word has for a helper, if it has one.
 func below(word, id string, position int) (text string, ok bool) {
 	tool, rest, _ := strings.Cut(word, ":")
 	return Text(fmt.Sprintf("%s.%d", id, position), strings.ReplaceAll(rest, ",", " ")), tool == Ask
 }
 
-// readText gives the id and the plan in an input's text.
+// readText returns the id and the plan in an input's text.
 func readText(text string) (id string, p plan) {
 	rest, ok := strings.CutPrefix(text, "do ")
 	if !ok {

@@ -23,7 +23,7 @@ import (
 // envRole holds what a process of this program is, if it is not the test itself.
 const envRole = "REPRISE_CLUSTERTEST"
 
-// role is what a process is told to be. One of its fields is set.
+// role is what a process is started as. One of its fields is set.
 type role struct {
 	Node   *nodeRole   `json:",omitempty"`
 	Server *serverRole `json:",omitempty"`
@@ -75,8 +75,8 @@ var stood atomic.Int64
 // which is never by its own doing: the machine did.
 func StoodStill() int { return int(stood.Load()) }
 
-// pulse tells when the process came a second late or more to what it does ten times a
-// second: one that stands still for three is no member any more, and rightly so.
+// pulse calls tell when the process came a second late or more to what it does ten times a
+// second: one that stalls for three is no member any more, and rightly so.
 func pulse(tell func(late time.Duration)) {
 	const every = 100 * time.Millisecond
 	ticker := time.NewTicker(every)
@@ -88,7 +88,7 @@ func pulse(tell func(late time.Duration)) {
 	}
 }
 
-// say tells the test that the process is ready.
+// say notifies the test that the process is ready.
 func say(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
 
 // process is one that a world has started.
@@ -143,7 +143,7 @@ func start(cmd *exec.Cmd, log string) (*process, error) {
 	return p, nil
 }
 
-// watch hears the first line and reaps the process.
+// watch reads the first line and reaps the process.
 func (p *process) watch(out io.Reader) {
 	r := bufio.NewReader(out)
 	if line, err := r.ReadBytes('\n'); err == nil {
@@ -155,7 +155,7 @@ func (p *process) watch(out io.Reader) {
 	close(p.dead)
 }
 
-// signal sends one; a process that is gone hears none.
+// signal sends one; a process that is gone receives none.
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // kill ends the process as loss of power would, and returns when it is gone.
@@ -167,7 +167,7 @@ func (p *process) kill() {
 	<-p.dead
 }
 
-// alive says that the process runs, frozen or not.
+// alive reports whether the process runs, frozen or not.
 func (p *process) alive() bool {
 	select {
 	case <-p.dead:

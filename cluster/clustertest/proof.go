@@ -287,7 +287,7 @@ func (e *evidence) whole(own []stored) (frames []stored) {
 	return append(frames, own...)
 }
 
-// tombstone says that what was before a frame is rightly gone.
+// tombstone reports whether what was before a frame is rightly gone.
 func tombstone(f *messages.Frame) bool {
 	return slices.ContainsFunc(f.Events, func(ev messages.Event) bool {
 		_, is := ev.(messages.AgentDeleted)

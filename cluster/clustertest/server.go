@@ -37,7 +37,7 @@ func (r *serverRole) run(stop <-chan os.Signal) error {
 		JetStream: true, StoreDir: r.Dir, JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 256 << 20, SyncAlways: r.Sync,
 	}
 	if len(r.Routes) > 0 {
-		// NoAdvertise: no client is told of a way around its wire.
+		// NoAdvertise: no client learns of a way around its wire.
 		opts.Cluster = server.ClusterOpts{Name: "clustertest", Host: "127.0.0.1", Port: r.Route, NoAdvertise: true}
 		for _, port := range r.Routes {
 			opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: address(port)})
@@ -61,7 +61,7 @@ func (r *serverRole) run(stop <-chan os.Signal) error {
 	return nil
 }
 
-// serverLog gives the server's log to slog, without debug and trace messages.
+// serverLog passes the server's log to slog, without debug and trace messages.
 type serverLog struct{ to *slog.Logger }
 
 func (l serverLog) Noticef(format string, v ...any) { l.to.Info(fmt.Sprintf(format, v...)) }

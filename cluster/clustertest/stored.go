@@ -88,10 +88,10 @@ func readStream(ctx context.Context, js jetstream.JetStream, name string, each f
 	return ctx.Err()
 }
 
-// frames are those of a stream as they are stored, until ctx ends, which is the last
-// error; one that cannot be read is another. Where a server has died the library's reader
-// may wait for ever, whatever ctx says: the consumer that it wants again was given to that
-// server. So it may try once, and another reader continues where it was.
+// frames are those of a stream as they are stored, until ctx ends, which is the last error; one
+// that cannot be read is another. Where a server has died the library's reader may wait forever,
+// even when ctx ends: the consumer that it makes again was assigned to that server. So it may try
+// once, and another reader continues where it was.
 func frames(ctx context.Context, js jetstream.JetStream, name string, filters ...string) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		for next := uint64(1); ctx.Err() == nil; {
@@ -129,8 +129,7 @@ func frames(ctx context.Context, js jetstream.JetStream, name string, filters ..
 	}
 }
 
-// watchEnds tells the book of each input that ends, as the log comes to say so,
-// until ctx ends.
+// watchEnds records in the book each input that ends, as the log says so, until ctx ends.
 func (w *World) watchEnds(ctx context.Context, name string) {
 	for s, err := range frames(ctx, w.js, name) {
 		switch {

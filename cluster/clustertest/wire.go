@@ -20,8 +20,8 @@ type wire struct {
 	cut   bool
 	held  map[direction]bool
 	lines map[*line]bool
-	// refused counts the appends to the log that the server would not take because
-	// somebody else had written.
+	// refused counts the appends to the log that the server would not take because another node
+	// had written.
 	refused int
 	// end is where the wire stops; nil: nowhere.
 	end *boundary
@@ -31,7 +31,7 @@ type wire struct {
 type boundary struct {
 	appends int // to come, the last of them is the one
 	stored  bool
-	acks    int           // still to come, of what was given on
+	acks    int           // still to come, of what was passed on
 	met     chan struct{} // closed when nothing moves any more
 }
 
@@ -47,19 +47,18 @@ const (
 type line struct {
 	direction
 	from, into *net.TCPConn
-	// waiting was taken from the one end and not yet given to the other.
+	// waiting was taken from the one end and not yet passed to the other.
 	waiting []byte
 	// rest is the end of what was taken before, in which something may begin.
 	rest []byte
 	done bool
-	// given is how much of what was taken was given on, until how much of it is although
-	// the direction is held.
+	// given is how much of what was taken was passed on, until how much of it is although the
+	// direction is held.
 	given, until int
 	ops          ops
 }
 
-// mostHeld is how much a line takes in that it does not give on; what is more stays
-// with the sender.
+// mostHeld is how much a line takes in that it does not pass on; the rest stays with the sender.
 const mostHeld = 4 << 20
 
 func newWire(to string) (*wire, error) {
@@ -161,8 +160,8 @@ func (w *wire) listen(l *line, some []byte) {
 	l.rest = append([]byte(nil), all[from:]...)
 }
 
-// give writes a line's other end; when the one end is gone, and all it said was
-// given on, so is this one. What is held is given on before that.
+// give writes a line's other end; when the one end is gone, and all it sent was passed on, so is
+// this one. What is held is passed on before that.
 func (w *wire) give(l *line) {
 	for {
 		w.mu.Lock()
@@ -191,7 +190,7 @@ func (w *wire) give(l *line) {
 	_, _ = l.from.CloseRead(), l.into.CloseWrite()
 }
 
-// may is how many bytes of a line may be given on now. w.mu is held.
+// may is how many bytes of a line may be passed on now. w.mu is held.
 func (w *wire) may(l *line) int {
 	if w.held[l.direction] && !w.cut {
 		return max(0, min(len(l.waiting), l.until-l.given))
@@ -230,7 +229,7 @@ func (w *wire) heal() {
 	w.moved.Broadcast()
 }
 
-// holds says that what travels in a direction and is held has these bytes.
+// holds reports whether what is held in a direction contains text.
 func (w *wire) holds(d direction, text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -75,10 +75,10 @@ func Limit(d time.Duration) Option { return func(o *options) { o.limit = d } }
 // there, and stays. Without it: a folder that goes with the test.
 func Dir(path string) Option { return func(o *options) { o.dir = path } }
 
-// Program makes nodes of another program than this one: of is told the name of the
-// process and where the servers are, one behind each wire. The program's first line
-// says in JSON under which id it is ready, as reprise serve -o json does; it must
-// end when its standard input does. No [Load] can be put on such nodes.
+// Program makes nodes of another program than this one: of gets the name of the process and where
+// the servers are, one behind each wire. The program's first line says in JSON under which id it
+// is ready, as reprise serve -o json does; it must end when its standard input does. No [Load]
+// can be put on such nodes.
 func Program(of func(process string, nats []string) *exec.Cmd) Option {
 	return func(o *options) { o.program = of }
 }
@@ -319,8 +319,8 @@ func (w *World) partition(agent string) messages.Partition {
 	return a.Partition()
 }
 
-// AgentsOf gives n agents of a kind that a node owns; none was named before.
-// The node must own a partition.
+// AgentsOf returns n agents of a kind that a node owns; none was named before. The node must own
+// a partition.
 func (w *World) AgentsOf(owner *Node, kind string, n int) (agents []string) {
 	w.t.Helper()
 	for len(agents) < n {
@@ -335,7 +335,7 @@ func (w *World) AgentsOf(owner *Node, kind string, n int) (agents []string) {
 	return agents
 }
 
-// OfEach gives an agent of a kind for each partition; none was named before.
+// OfEach returns an agent of a kind for each partition; none was named before.
 func (w *World) OfEach(kind string) (agents []string) {
 	w.t.Helper()
 	agents = make([]string, messages.Partitions)

@@ -41,7 +41,7 @@ func (g *Gateway) open(ctx context.Context, a messages.AgentID, b messages.Blob)
 	return &opened{r, func() { <-g.reading }}, nil
 }
 
-// opened gives its place back when it is closed.
+// opened frees its slot when it is closed.
 type opened struct {
 	io.ReadCloser
 	leave func()
@@ -56,7 +56,7 @@ func (o *opened) Close() error {
 	return o.ReadCloser.Close()
 }
 
-// gone says of a blob that is not there what can be done.
+// gone returns the error for a blob that is not there, with what can be done.
 func gone(a messages.AgentID, b messages.Blob, err error) error {
 	switch messages.AsError(err).Code {
 	case messages.NotFound:
@@ -67,7 +67,7 @@ func gone(a messages.AgentID, b messages.Blob, err error) error {
 	return err
 }
 
-// pour gives each the bytes of a blob in pieces, cut between characters, until it returns
+// pour passes the bytes of a blob to each in pieces, cut between characters, until it returns
 // false.
 func (g *Gateway) pour(a messages.AgentID, b messages.Blob, each func(piece []byte) bool) error {
 	r, err := g.open(g.ctx, a, b)
@@ -99,7 +99,7 @@ func (g *Gateway) marks(a messages.AgentID) *marks {
 	return &marks{g: g, agent: a, name: "blob:" + rand.Text() + ":"}
 }
 
-// fill gives the mark of a blob.
+// fill returns the mark of a blob.
 func (m *marks) fill(b messages.Blob, form messages.BlobForm) (string, error) {
 	m.blobs = append(m.blobs, marked{b, form})
 	mark := m.name + strconv.Itoa(len(m.blobs)-1) + ";"
@@ -183,7 +183,7 @@ func (m *marks) pour(p *page, b marked) {
 	})
 }
 
-// pieces gives what r holds to each, cut between characters, until each says no.
+// pieces passes what r holds to each, cut between characters, until each returns false.
 func pieces(r io.Reader, each func([]byte) bool) error {
 	buf, held := make([]byte, pieceSize), 0
 	for {
@@ -218,8 +218,8 @@ func (g *Gateway) stored(a messages.AgentID, b messages.Blob) error {
 	return r.Close()
 }
 
-// history pages the items of a history. One whose payload is lost is given with
-// its reference and why.
+// history pages the items of a history. One whose payload is lost is shown with its reference and
+// why.
 func (g *Gateway) history(p *page, a messages.AgentID, q messages.Query) error {
 	var h projections.History
 	items, err := folded(p, a, q, func() []projections.HistoryItem {
@@ -261,15 +261,15 @@ func (g *Gateway) history(p *page, a messages.AgentID, q messages.Query) error {
 	return nil
 }
 
-// event gives an event with its payloads in it.
+// event writes an event with its payloads in it.
 func (m *marks) event(p *page, f fact) (more bool) {
 	m.blobs = nil
-	f.ev, _ = messages.Whole(f.ev, m.fill) // a mark is always given
+	f.ev, _ = messages.Whole(f.ev, m.fill) // fill never fails
 	return m.line(p, f.n, f.json())
 }
 
-// blob gives the bytes of a blob from an offset on. A page ends in the middle of
-// a large one: it need not fit into memory.
+// blob writes the bytes of a blob from an offset on. A page ends in the middle of a large one: it
+// need not fit into memory.
 func (g *Gateway) blob(p *page, a messages.AgentID, q messages.Query) error {
 	b, err := g.find(a, q.Blob)
 	if err != nil {
@@ -325,9 +325,8 @@ func (g *Gateway) find(a messages.AgentID, b messages.Blob) (messages.Blob, erro
 	return b, messages.Refuse(messages.BadInput, "%d blobs of agent %s begin with %q: write more of the hash", len(found), a, b.SHA256)
 }
 
-// listed are the agent's blobs whose hash begins so. The store lists those that
-// are stored by another hash than their events do, so the log is read where the
-// list alone does not tell.
+// listed are the agent's blobs whose hash begins so. The store lists those that are stored by
+// another hash than their events do, so the log is read where the list alone is not enough.
 func (g *Gateway) listed(a messages.AgentID, b messages.Blob) (found []messages.Blob, err error) {
 	for have, err := range g.Blobs.ListBlobs(g.ctx, a) {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Who wants no facts gets the answer, the pauses and the end; who wants them gets them all.
+// A caller that wants no facts gets the answer, the pauses and the end; one that does gets them all.
 func TestBriefCallers(t *testing.T) {
 	h := newHouse(t, nil)
 	brief := h.prompt(`{"prompt":"hello","reprise":{"id":"u1"}}`, nats.Header{messages.HeaderFacts: {messages.FactsEnd}})

@@ -96,7 +96,7 @@ type replyJSON struct {
 	Error *messages.Error `json:"error,omitempty"`
 }
 
-// Owed publishes facts that inputs' senders asked to be told.
+// Owed publishes facts that inputs' senders asked for.
 func (h *Broker) Owed(replies []actors.Reply) {
 	for _, r := range replies {
 		h.publish(r.Agent, r.Subject, replyJSON{
@@ -230,8 +230,8 @@ func (f *feed) signal() {
 	}
 }
 
-// take gives what has gathered since the last call; lost says that commits
-// behind it were dropped.
+// take returns what has gathered since the last call; lost reports whether commits behind it were
+// dropped.
 func (f *feed) take() (items []item, lost bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

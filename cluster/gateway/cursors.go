@@ -40,7 +40,7 @@ func viewOf(a messages.AgentID, q messages.Query) string {
 	return a.Full() + " " + string(b)
 }
 
-// keep gives the cursor under which rest will be found, for a while.
+// keep returns the cursor under which rest will be found, for a while.
 func (b *cursors) keep(of string, rest any) (cursor string) {
 	cursor = rand.Text()
 	b.mu.Lock()
@@ -53,7 +53,7 @@ func (b *cursors) keep(of string, rest any) (cursor string) {
 	return cursor
 }
 
-// take gives what was kept, once; nil if there is nothing.
+// take returns what was kept, once; nil if there is nothing.
 func (b *cursors) take(of, cursor string) (rest any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

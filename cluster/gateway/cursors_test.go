@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// lived writes many turns of till, so that each view has several pages, and gives
-// the number of frames.
+// lived writes many turns of till, so that each view has several pages, and returns the number of
+// frames.
 func (h *house) lived() (frames int) {
 	h.t.Helper()
 	for i := range 1500 {

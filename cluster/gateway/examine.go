@@ -100,8 +100,8 @@ func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	return nil
 }
 
-// examineAgent examines one agent. It repairs nothing: who may look at an agent
-// may not therefore change the store.
+// examineAgent examines one agent. It repairs nothing: permission to look at an
+// agent is no permission to change the store.
 func (g *Gateway) examineAgent(p *page, a messages.AgentID, q messages.Query) error {
 	switch {
 	case g.Doctor == nil:
@@ -143,8 +143,8 @@ type examiner struct {
 	at Examined // how far it has come
 }
 
-// examiner begins to tell, once a second, how far it has come: the reader gives
-// up on one that is silent.
+// examiner starts to report, once a second, how far it has come: the reader gives up on one that
+// is silent.
 func (g *Gateway) examiner(p *page, at Examined) *examiner {
 	e := &examiner{p: p, at: at}
 	ctx, cancel := context.WithCancel(g.ctx)
@@ -193,14 +193,14 @@ func (e *examiner) flush() {
 	e.p.flush()
 }
 
-// progress hears how far it has come.
+// progress takes note of how far it has come.
 func (e *examiner) progress(c doctor.Counts) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.at.Counts = &c
 }
 
-// end tells that all was examined.
+// end reports that all was examined.
 func (e *examiner) end(c doctor.Counts, encrypted *bool) {
 	e.stop()
 	e.at.Type, e.at.Counts, e.at.Encrypted = "examined", &c, encrypted

@@ -26,9 +26,9 @@ type StoreFindings struct {
 	Lost func(context.Context) []doctor.Finding
 	// Locked reports whether agents are encrypted and their keys are missing.
 	Locked func(context.Context) error
-	// Copies gives findings of its own, about streams of which copies are missing.
+	// Copies returns findings of its own, about streams of which copies are missing.
 	Copies func(context.Context) []doctor.Finding
-	// Retention gives findings of its own.
+	// Retention returns findings of its own.
 	Retention func(context.Context) []doctor.Finding
 }
 
@@ -112,7 +112,7 @@ func (g *Gateway) tenantAfter(cursor string) string {
 }
 
 // unisolated returns a finding about tenants that share the server's default account with the
-// nodes. Who else logs in to an account with a name cannot be known here.
+// nodes. Who else logs in to a named account cannot be known here.
 func (g *Gateway) unisolated(ctx context.Context) []doctor.Finding {
 	first := g.tenantAfter("")
 	if first == "" {

@@ -66,7 +66,7 @@ func (g *Gateway) frame(p *page, rec eventlog.Recorded, named map[messages.Diges
 		}
 	}
 	f.KeyID = ""         // its events are not encrypted here
-	f.Cause.Stream = nil // who may read an agent need not know where its callers wait for answers
+	f.Cause.Stream = nil // a reader of an agent need not know where its callers wait for answers
 	stored, err := messages.EncodeFrame(rec.Agent, &f)
 	if err != nil {
 		return false, err

@@ -19,8 +19,8 @@
 //   - Views are read from the log: they show what is committed and nothing else.
 //     Those of a whole tenant wait, two seconds at most, until they show all
 //     that was committed when they were asked; else they say how much they lack.
-//   - What the log names as a blob is poured into views piece by piece; a reader
-//     of one that is gone is told which it was and where it belongs.
+//   - What the log names as a blob is poured into views piece by piece; the
+//     error for one that is gone names it and where it belongs.
 package gateway
 
 import (
@@ -49,7 +49,7 @@ type Config struct {
 	Log       eventlog.Log
 	Blobs     eventlog.Blobs
 	Snapshots eventlog.Snapshots
-	// Definitions are those that the view frames gives beside the frames that name them.
+	// Definitions are those that the view frames shows beside the frames that name them.
 	Definitions eventlog.Definitions
 	Broker      *Broker
 	// Kinds are the kinds served here; Serves refuses all others.
@@ -58,8 +58,8 @@ type Config struct {
 	// Current returns what streams of agents of a kind are compared with. It refuses a kind that is
 	// not defined here.
 	Current func(ctx context.Context, kind string) (verify.Current, error)
-	// Deliver puts a command on its way at once, so that order is kept, and
-	// gives a function that waits for the answer.
+	// Deliver puts a command on its way at once, so that order is kept, and returns a function
+	// that waits for the answer.
 	Deliver func(d *actors.Deliver) (wait func(context.Context) (messages.Answer, error))
 	// Whole returns why the log that holds an agent cannot be relied on; nil: it can. A
 	// nil Whole: it always can.
@@ -84,8 +84,7 @@ type Config struct {
 	Doctor *doctor.Doctor
 	// Store looks at what all agents depend on. Nil: the view doctor looks at agents alone.
 	Store *StoreFindings
-	// Scrubbed says how far the log was read through in the background. Nil: it is not
-	// told.
+	// Scrubbed returns how far the log was read through in the background. Nil: it is not shown.
 	Scrubbed func(context.Context) *doctor.Scrubbed
 	// Requested returns what a model call was sent, as [actors.Runtime.Requested]. Nil: the view
 	// request is refused.
@@ -183,8 +182,8 @@ func (g *Gateway) Load() (streams int, prompts int64) {
 // againAtOnce is how many streams read the past of their turn at the same time.
 const againAtOnce = 8
 
-// unseenFor is how long a stream to a caller in another account may be quiet: whether
-// it is still there the server does not tell.
+// unseenFor is how long a stream to a caller in another account may be quiet: the server does not
+// report whether the caller is still there.
 const unseenFor = 5 * time.Minute
 
 // maxStreams is how many streamed replies a node may have under way.
@@ -228,7 +227,7 @@ func (g *Gateway) Close() {
 	g.mu.Unlock()
 	g.cancel()
 	g.running.Wait()
-	_ = g.Conn.FlushTimeout(time.Second) // what callers are told
+	_ = g.Conn.FlushTimeout(time.Second) // what was sent to callers
 }
 
 // drainFor is how long Close waits for the requests that have come already.
@@ -256,12 +255,12 @@ func (g *Gateway) drain() {
 // reply answers with one JSON message.
 func (g *Gateway) reply(subject string, v any) {
 	if b, err := json.Marshal(v); err == nil {
-		_ = g.Conn.Publish(subject, b) // one that hears nothing asks again
+		_ = g.Conn.Publish(subject, b) // a caller without an answer asks again
 	}
 }
 
-// why returns what a caller is told of an error; one that came of closing the endpoints
-// is replaced.
+// why returns the error that is sent to a caller; one that came of closing the endpoints is
+// replaced.
 func (g *Gateway) why(err error) *messages.Error {
 	if g.ctx.Err() != nil {
 		return errShut

@@ -26,15 +26,15 @@ type Readiness struct {
 	Reasons []Reason `json:"reasons"`
 }
 
-// HTTPConfig says what a node's HTTP address tells.
+// HTTPConfig configures a node's HTTP address.
 type HTTPConfig struct {
 	// Address is host:port; port 0 takes any free one.
 	Address string
 	// Hosts are names by which it may be called, beside those of the loopback. Empty: on
 	// the loopback no others, elsewhere any.
 	Hosts []string
-	// Unready gives the reasons why the node is not ready; none: it is. Called from
-	// many goroutines; it must not block.
+	// Unready returns the reasons why the node is not ready; none: it is. Called from many
+	// goroutines; it must not block.
 	Unready func() []Reason
 	Metrics http.Handler
 	Logger  *slog.Logger
@@ -102,7 +102,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // who asked may have gone
+	_, _ = w.Write(append(b, '\n')) // the client may have gone
 }
 
 // Address is where it listens: host:port.

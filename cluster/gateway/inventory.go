@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// inventory tells what is stored of an agent now, and what a delete of it would
-// remove.
+// inventory shows what is stored of an agent now, and what a delete of it would remove.
 func (g *Gateway) inventory(p *page, a messages.AgentID) error {
 	ctx, cancel := context.WithTimeout(g.ctx, time.Minute)
 	defer cancel()
@@ -72,7 +71,7 @@ func (g *Gateway) inventory(p *page, a messages.AgentID) error {
 	return nil
 }
 
-// mostNamed is how many children are told by their address.
+// mostNamed is how many children are listed by their address.
 const mostNamed = 20
 
 // family counts the agents among children, each once, and names the first.

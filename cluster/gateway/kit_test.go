@@ -136,8 +136,8 @@ func (h *house) connect(srv *embedded.Server) *nats.Conn {
 	return nc
 }
 
-// wrote appends a frame of the agent's and tells the broker; it gives the number
-// of the first event.
+// wrote appends a frame of the agent's and notifies the broker; it returns the number of the
+// first event.
 func (h *house) wrote(a messages.AgentID, phase messages.AgentPhase, events ...messages.Event) messages.EventNumber {
 	h.t.Helper()
 	return h.wroteBecause(messages.Cause{Type: messages.CauseEffect}, a, phase, events...)
@@ -177,7 +177,7 @@ func (h *house) next() delivered {
 	}
 }
 
-// prompt prompts till and gives what its caller hears.
+// prompt prompts till and returns the caller.
 func (h *house) prompt(body string, header nats.Header) *caller {
 	h.t.Helper()
 	sub, err := h.nc.SubscribeSync(h.nc.NewInbox())
@@ -186,14 +186,14 @@ func (h *house) prompt(body string, header nats.Header) *caller {
 	return &caller{h: h, sub: sub}
 }
 
-// caller is somebody who prompts as any client of the protocol would.
+// caller prompts as any client of the protocol would.
 type caller struct {
 	h       *house
 	sub     *nats.Subscription
 	queries []client.Question
 }
 
-// waiting is what a caller hears whose prompt is not accepted yet.
+// waiting is what a caller receives whose prompt is not accepted yet.
 const waiting = "reprise.waiting null"
 
 // hears reads the stream, keep-alives left out, and compares it with want.
@@ -247,7 +247,7 @@ func (c *caller) told(msg *nats.Msg) string {
 	return fmt.Sprintf("%s %s", chunk.Type, chunk.Data)
 }
 
-// answers answers a query that was heard.
+// answers answers a query that was received.
 func (c *caller) answers(query int, text string) {
 	c.h.t.Helper()
 	c.h.ok(c.h.client.Answer(c.h.ctx, c.queries[query], text))

@@ -63,8 +63,8 @@ type Router interface {
 }
 
 // notice is what the owner of an agent publishes on the agent's live subject when it has
-// committed a frame. The frame itself was published on the agent's log subject before: an endpoint that has
-// heard it there need not read it from the log.
+// committed a frame. The frame itself was published on the agent's log subject before: an endpoint that
+// has received it there need not read it from the log.
 type notice struct {
 	Type  string               `json:"type"` // commit: a delta has another one
 	Epoch messages.Epoch       `json:"epoch"`

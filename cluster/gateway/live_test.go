@@ -419,9 +419,8 @@ func TestTheEndIsLost(t *testing.T) {
 	}
 }
 
-// A caller that wants to hear that we are there is told soon, and how much was sent;
-// its messages are numbered. Others are told nothing that the agent protocol does not
-// have.
+// A caller that asks for signs of life gets one soon, with how much was sent; its messages are
+// numbered. Others get nothing that the agent protocol does not have.
 func TestAttentiveCallers(t *testing.T) { // A100
 	h := newHouse(t, nil)
 	listen := func(header nats.Header, body string) *nats.Subscription {

@@ -28,7 +28,7 @@ type streamed struct {
 	agent messages.AgentID
 	input string
 	at    time.Time // when it ended
-	lost  bool      // its caller was told, or is
+	lost  bool      // its caller was notified, or is
 }
 
 const (

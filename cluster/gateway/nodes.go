@@ -17,11 +17,11 @@ import (
 // Cluster reports on all nodes and partitions, as this node sees them. Safe for
 // concurrent use.
 type Cluster interface {
-	// Nodes are the members, sorted by id, without what only they can tell.
+	// Nodes are the members, sorted by id, without what only they can report.
 	Nodes() []NodeRow
 	// Self is what this node reports about itself.
 	Self() NodeTold
-	// Partitions are all of them, in order, without what only their owners can tell.
+	// Partitions are all of them, in order, without what only their owners can report.
 	Partitions(ctx context.Context) ([]PartitionRow, error)
 	// Owing is how many agents of a partition that this node owns owe work.
 	Owing(p messages.Partition) int

@@ -59,7 +59,7 @@ type ownedRow struct {
 	Line   json.RawMessage `json:"line"`
 }
 
-// held is how many agents a partition has: a row of the view partitions as its owner gives it.
+// held is how many agents a partition has: a row of the view partitions as its owner sends it.
 type held struct {
 	Partition messages.Partition
 	Agents    int
@@ -249,7 +249,7 @@ func merged(answers []owned) iter.Seq[[]ownedRow] {
 	}
 }
 
-// askOwners asks all owners at once, each in one request, and says of which partitions none has
+// askOwners asks all owners at once, each in one request, and returns for which partitions none has
 // answered. On the first page it waits for those that move.
 func (g *Gateway) askOwners(q ownersQuery) (answers []owned, uncovered []messages.Uncovered, err error) {
 	for until := time.Now().Add(movesWithin); ; {

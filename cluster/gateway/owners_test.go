@@ -90,7 +90,7 @@ func TestAgentsOfAllOwners(t *testing.T) {
 		h.ok(err)
 		n := 0
 		for rows := range merged(answers) {
-			if n++; n > 5 { // fewer than any owner gives
+			if n++; n > 5 { // fewer than any owner sends
 				break
 			}
 			q.Cursor = rows[0].Cursor

@@ -27,7 +27,7 @@ type sender struct {
 	Issuer  string `json:"issuer_key"`
 }
 
-// personOf is who sent a request: who its server says, else who its headers say. Nil: they
+// personOf is who sent a request, as its server names them, else its headers. Nil: they
 // name no one.
 func personOf(r *nats.Msg) *messages.Person {
 	p := messages.ClaimedBy(r.Header.Get(messages.HeaderPerson))

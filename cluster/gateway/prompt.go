@@ -78,7 +78,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	delivered <- g.Deliver(d)
 }
 
-// parsePrompt reads the input of a prompt and gives it an id if it has none.
+// parsePrompt reads the input of a prompt and adds an id if it has none.
 func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, error) {
 	a, err := messages.ParsePrompt(msg.Subject)
 	if root := msg.Header.Get(messages.HeaderRoot); err == nil && !g.Subjects.Names(root) {

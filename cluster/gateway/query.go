@@ -151,8 +151,8 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, turn, usage, approvals, effects, children, forks, timers, timeline, why, request, replay, traces, frames, blob, inventory, verify and doctor", q.View)
 }
 
-// lines pages the list that the views give once the agent's events are folded;
-// lines are numbered from 1.
+// lines pages the list that the views have once the agent's events are folded; lines are numbered
+// from 1.
 func lines[T any](p *page, a messages.AgentID, q messages.Query, list func() []T, views ...projections.View) error {
 	all, err := folded(p, a, q, list, views...)
 	from := firstOf(q, len(all))
@@ -385,7 +385,7 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 			}
 			r.last = n
 			if q.Whole {
-				ev, _ = messages.Whole(ev, r.marks.fill) // a mark is always given
+				ev, _ = messages.Whole(ev, r.marks.fill) // fill never fails
 				ev = messages.WithoutBlobs(ev)
 			}
 			change := r.Step(n, rec.Frame.Time, rec.Seq, ev)

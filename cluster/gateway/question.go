@@ -34,7 +34,7 @@ type question struct {
 }
 
 // maxAsked is how many times a caller is asked about one call. After that its stream ends, and
-// somebody else must decide.
+// the decision is left to others.
 const maxAsked = 3
 
 // questions asks the caller of one stream about the calls of its turn that wait

@@ -91,9 +91,9 @@ func sameCommand(t *testing.T, got, want messages.Command) {
 	}
 }
 
-// Two who are asked the same decide each for themselves: the same answer once
-// more changes nothing, a contradicting one is refused, and its caller hears so,
-// also when the call is long settled.
+// Two who are asked the same decide each for themselves: the same answer once more changes
+// nothing, a contradicting one is refused, and its caller gets an error, also when the call is
+// long settled.
 func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
@@ -173,8 +173,8 @@ func TestVerdictsCannotBeForestalled(t *testing.T) {
 	}
 }
 
-// What cannot be used is asked about again, but not for ever: after that the stream ends with
-// an error that names who must decide.
+// What cannot be used is asked about again, but not forever: after that the stream ends with an
+// error that names who must decide.
 func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 	h := newHouse(t, anybody)
 	c := h.paused()
@@ -238,7 +238,7 @@ func TestAnswersToAFullNode(t *testing.T) {
 	}
 }
 
-// Who steers a turn that waits already is asked as well.
+// A caller that steers a turn that waits already is asked as well.
 func TestSteeredCallersAreAsked(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
@@ -286,7 +286,7 @@ func TestWhoMayPromptMayNotThereforeDecide(t *testing.T) {
 	}
 }
 
-// Our own client gives the question as an event and takes the answer.
+// Our own client yields the question as an event and takes the answer.
 func TestTheClientAnswersQueries(t *testing.T) {
 	h := newHouse(t, anybody)
 	said := make(chan string, 1)

@@ -41,7 +41,7 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 	c.hears(`error 400 policy "soon": write one of [queue steer interrupt reject]`, "end")
 }
 
-// Who steers a running turn hears it from there on: of the answer under way the
+// A caller that steers a running turn receives it from there on: of the answer under way the
 // whole text, once it is there, and no piece out of its middle.
 func TestSteeredPromptStreamsTheRunningTurn(t *testing.T) {
 	h := newHouse(t, nil)
@@ -61,8 +61,8 @@ func TestSteeredPromptStreamsTheRunningTurn(t *testing.T) {
 		"model.completed turn.completed", "end")
 }
 
-// A prompt that waits to be accepted is told so: its caller does not give up and
-// ask again, and is told of no acceptance before there is one.
+// The caller of a prompt that waits to be accepted is notified of that: it does not give up and
+// ask again, and gets no acceptance before there is one.
 func TestPromptsThatWaitAreToldSo(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -144,8 +144,8 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 	}
 }
 
-// A caller that waits in the queue hears what holds the turn before: a pause may last
-// until a person comes. Of that turn it hears nothing else.
+// A caller that waits in the queue is notified of what holds the turn before: a pause may last
+// until a person comes. Of that turn it receives nothing else.
 func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	h := newHouse(t, anybody)
 	h.wrote(till, messages.PhaseRunning, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))

@@ -170,9 +170,9 @@ func (s *stream) each(parts []messages.Content, do func(piece string) (more bool
 	return lost
 }
 
-// blob passes the text of a blob to do in pieces, until that returns false. A notice tells the caller of one
-// that is lost or damaged, lost bytes of it. Any other error ends the stream: the
-// caller can ask again.
+// blob passes the text of a blob to do in pieces, until that returns false. If it is
+// lost or damaged, the caller gets a notice; lost is how many bytes are missing. Any other error ends
+// the stream: the caller can ask again.
 func (s *stream) blob(b messages.Blob, do func(piece string) (more bool)) (lost int64, more bool) {
 	left, more := b.Size, true
 	err := s.g.pour(s.agent, b, func(piece []byte) bool {

@@ -73,7 +73,8 @@ func TestTimelineTail(t *testing.T) {
 	}
 }
 
-// followedRows reads a followed timeline: rows gives its rows as far as they are known.
+// followedRows reads a followed timeline until done, which gets its rows as far as they are
+// known.
 func (h *house) followedRows(from messages.EventNumber, done func(rows map[messages.EventNumber]projections.Row) bool) {
 	h.t.Helper()
 	rows := make(map[messages.EventNumber]projections.Row)

@@ -98,7 +98,7 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) {
 	}
 }
 
-// What cannot be read is left out, everything else is told.
+// What cannot be read is left out, everything else is shown.
 func TestApprovalsBesideADamagedAgent(t *testing.T) { // A29
 	h := newHouse(t, nil)
 	h.waits(agent("default", "sales", "a"), "a")

@@ -43,9 +43,9 @@ func (f fact) append(b []byte) []byte { return f.json().Append(b) }
 // turn is the turn that the event names; empty if it names none.
 func (f fact) turn() messages.TurnID { return messages.TurnOf(f.ev) }
 
-// watcher gives an agent's events from one on, in order, without gap or
-// repeat: those that came before from the log, those that come from the broker.
-// If the broker had to drop some, they are read from the log.
+// watcher passes on an agent's events from one on, in order, without gap or repeat: those that
+// came before from the log, those that come from the broker. If the broker had to drop some, they
+// are read from the log.
 type watcher struct {
 	log   eventlog.Reader
 	agent messages.AgentID
@@ -53,8 +53,8 @@ type watcher struct {
 	next  messages.EventNumber
 	// named is the event that the agent's owner has named as the first of a frame; 0: none.
 	named messages.EventNumber
-	// after is behind a frame whose events were all given, near the next one.
-	// Zero: the next one is looked for.
+	// after is behind a frame whose events were all passed on, near the next one. Zero: the next
+	// one is looked for.
 	after eventlog.Position
 	// fact and delta are called for what comes; false ends the watch. flush is
 	// called after the facts of each frame; nil: nothing is.
@@ -66,7 +66,7 @@ type watcher struct {
 	idle      func() bool
 	// until ends the watch however much comes. Zero: never.
 	until time.Time
-	// behind says that the log could not be read though it may hold more.
+	// behind reports whether the log could not be read though it may hold more.
 	behind bool
 }
 
@@ -105,7 +105,7 @@ func (w *watcher) read(ctx context.Context) iter.Seq2[eventlog.Recorded, error] 
 	}
 }
 
-// frame gives the events of a frame that were not given yet.
+// frame passes on those events of a frame that were not passed on before.
 func (w *watcher) frame(seq uint64, f *messages.Frame) (more bool) {
 	by := f.Cause.Person()
 	for i, ev := range f.Events {
@@ -171,7 +171,7 @@ func (w *watcher) more(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// taken gives what has gathered in the feed.
+// taken passes on what has gathered in the feed.
 func (w *watcher) taken(ctx context.Context) (more bool, err error) {
 	items, lost := w.feed.take()
 	for _, it := range items {

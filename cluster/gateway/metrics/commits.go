@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Observer gives next, with what it is told counted before.
+// Observer returns an observer that counts what happens and passes it on to next.
 func (m *Metrics) Observer(next actors.Observer) actors.Observer { return observed{next, m} }
 
 type observed struct {

@@ -37,8 +37,8 @@ type Config struct {
 	Version string
 	// Definitions are those of the agents: their kinds and models are labels.
 	Definitions []actors.Definition
-	// State gives what is not counted but looked up, whenever the metrics are read.
-	// ctx bounds it. Nil: those metrics are left out.
+	// State returns what is not counted but looked up, whenever the metrics are read. ctx bounds
+	// it. Nil: those metrics are left out.
 	State  func(ctx context.Context) State
 	Logger *slog.Logger
 }
@@ -124,7 +124,7 @@ func New(cfg Config) *Metrics {
 	return m
 }
 
-// built tells versions.
+// built returns the metric of the versions.
 func built(version string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "reprise_build_info", Help: "Always 1. The labels are the versions of Reprise and Go.",

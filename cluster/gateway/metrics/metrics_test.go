@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// heard is an observer that keeps what it was told.
+// heard is an observer that counts what it is notified of.
 type heard struct {
 	actors.Observer
 	commits, fenced int
@@ -136,7 +136,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// failing is a log whose appends end as they are told to.
+// failing is a log whose appends return what they are set to.
 type failing struct {
 	eventlog.Log
 	with error

@@ -97,7 +97,7 @@ var (
 	lost        = gauge("reprise_inbox_consumers_lost_total", "Times that a JetStream consumer of inputs was lost and created again.")
 )
 
-// state looks up what State tells whenever the metrics are read.
+// state looks up what State returns whenever the metrics are read.
 type state struct {
 	read func(context.Context) State
 }

@@ -28,9 +28,8 @@ const (
 	gone                   // it is in the stream no more
 )
 
-// apply gives one message to its agent and settles it: acknowledged when the
-// agent has it, a dead letter when it never will. When ctx ends first it is
-// left for the next owner.
+// apply delivers one message to its agent and settles it: acknowledged when the agent has it, a
+// dead letter when it never will. When ctx ends first it is left for the next owner.
 func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *trial) outcome {
 	d, reply, err := b.parse(a, msg)
 	if err != nil {
@@ -162,7 +161,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 	case "ctl", "peer":
 		parse := messages.ParseCommand
 		if family == "peer" {
-			parse, reply = messages.ParsePeer, "" // agents hear of one another by the same way
+			parse, reply = messages.ParsePeer, "" // commands between agents come the same way
 		}
 		c, err := parse(a, header, msg.data)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // feed reads a consumer by pull requests on an ordinary subscription. The server answers a
-// request on the subject that came with it, and a message keeps its own: the subject tells them
-// apart, which no publisher chooses. The library's consumers go by headers instead, which any
+// request on the subject that came with it, and a message keeps its own: they differ in the
+// subject, which no publisher chooses. The library's consumers go by headers instead, which any
 // publisher sets (docs/decisions/0025-inbox.md). One goroutine uses a feed.
 type feed struct {
 	conn     *nats.Conn

@@ -1,5 +1,5 @@
-// Package inbox gives agents what was published to the input and command
-// subjects: one consumer for each partition, which the partition's owner reads.
+// Package inbox delivers to agents what was published to the input and command subjects: one
+// consumer for each partition, which the partition's owner reads.
 //
 // # Guarantees
 //

@@ -73,9 +73,9 @@ var (
 	a     = messages.AgentID{Tenant: "default", Kind: "support", Key: "t1"}
 )
 
-// Every command and policy that a body can name reaches its agent in order; one
-// that the agent refuses is kept with the reason and told to its sender, once no other
-// owner can be given it.
+// Every command and policy that a body can name reaches its agent in order; one that the agent
+// refuses is kept with the reason and reported to its sender, once no other owner can be given
+// it.
 func TestCommandsReachTheirAgent(t *testing.T) { // A102
 	at := install(t)
 	ctx, nc, js, log := at.ctx, at.conn, at.js, at.log
@@ -182,9 +182,8 @@ func checkLetter(ctx context.Context, t *testing.T, js jetstream.JetStream, stre
 	}
 }
 
-// An input was applied and its acknowledgement lost. When the agent hears of its
-// delete the input is gone: whatever happens from then on, it cannot come again
-// and bring the agent back to life.
+// An input was applied and its acknowledgement lost. When the agent is given its delete the input
+// is gone: whatever happens from then on, it cannot come again and bring the agent back to life.
 func TestNothingComesAgainAfterADelete(t *testing.T) { // A108
 	at := install(t)
 	var subjects messages.Subjects

@@ -35,9 +35,9 @@ func (b *Inbox) deadLetter(ctx context.Context, msg *message, a messages.AgentID
 // A letter must fit; what goes beyond is left out.
 const foreignHeaders = 8 << 10
 
-// letter is the message with the reason. Headers that mean something to the
-// server are left out: they could make it refuse the letter for ever. So are those by
-// which it speaks to consumers: a library would take the letter for its word.
+// letter is the message with the reason. Headers that mean something to the server are left out:
+// they could make it refuse the letter forever. So are those by which it speaks to consumers: a
+// library would take the letter for the server's own message.
 func (b *Inbox) letter(msg *message, a messages.AgentID, why *messages.Error) *nats.Msg {
 	letter := nats.NewMsg(b.cfg.Subjects.DeadLetter(a))
 	if a.Validate() != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// queues give each agent its messages one by one while others continue. How many
-// they hold is bounded by ackPending, what their bodies take by keptBytes: of
-// those beyond it only the place in the stream is kept, and they are read again
-// when their turn comes. A queue that waits takes no goroutine.
+// queues deliver to each agent its messages one by one while others continue. How many they hold
+// is bounded by ackPending, what their bodies take by keptBytes: of those beyond it only the
+// place in the stream is kept, and they are read again when their turn comes. A queue that waits
+// takes no goroutine.
 type queues struct {
 	inbox  *Inbox
 	part   *part
@@ -132,7 +132,7 @@ func (l *queues) begin(q *queue) {
 	}
 }
 
-// work gives the first messages of ready queues to their agents, until none is ready.
+// work delivers the first messages of ready queues to their agents, until none is ready.
 func (l *queues) work() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,7 @@ func (l *queues) work() {
 	l.giving--
 }
 
-// give gives a message to its agent.
+// give delivers a message to its agent.
 func (l *queues) give(q *queue, it item) outcome {
 	if it.body == nil {
 		body, err := l.from.again(l.ctx, it.place)
@@ -193,8 +193,8 @@ func (l *queues) after(q *queue, it item, what outcome) {
 	l.ready = append(l.ready, q)
 }
 
-// stir gives an agent again what waits for it: what it was given may have changed what
-// becomes of that. What was published before its delete is settled. l.mu is held.
+// stir retries what waits for an agent: what it was given may have changed what becomes
+// of that. What was published before its delete is settled. l.mu is held.
 func (l *queues) stir(a messages.AgentID, seq uint64, deleted bool) {
 	for _, of := range lanesOf {
 		if q := l.all[lane{a, of}]; q != nil {
@@ -223,7 +223,7 @@ func (l *queues) later(q *queue, what outcome) {
 	})
 }
 
-// resume gives a queue's first message again, if it waits for that. l.mu is held.
+// resume retries a queue's first message, if it waits for that. l.mu is held.
 func (l *queues) resume(q *queue) {
 	if q.again == nil || l.ended {
 		return

@@ -68,7 +68,7 @@ func (at installation) stats(t *testing.T, b *Inbox, wanted func(Stats) bool) St
 	}
 }
 
-// numbered are bodies that tell their number, each of a size.
+// numbered are bodies that contain their number, each of a size.
 func numbered(n, size int) []string {
 	pad := fmt.Sprintf("%0*d", size, 0)
 	list := make([]string, n)
@@ -233,7 +233,7 @@ func TestFloodStallsNobody(t *testing.T) { // A7
 	l.mu.Unlock()
 	close(open)
 	s := at.stats(t, b, func(s Stats) bool { return s.InHand == 0 && s.Applied > n })
-	once := s.Lost == 0 // on a machine that stands still the consumer may be lost
+	once := s.Lost == 0 // on a machine that stalls the consumer may be lost
 	if once && s.Applied != n+1 || s.Again != 0 || s.DeadLetters != 0 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}

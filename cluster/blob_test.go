@@ -154,7 +154,7 @@ func TestLargeResults(t *testing.T) { // A36
 	}
 }
 
-// patient gives a test that moves much as long as it takes on a busy machine.
+// patient gives a test that moves much data five minutes, enough on a busy machine.
 func (w *world) patient() *world {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	w.t.Cleanup(cancel)
@@ -162,8 +162,8 @@ func (w *world) patient() *world {
 	return w
 }
 
-// A payload of more than one page of bytes comes whole to who asked for it and to
-// who reads it, by its hash or the beginning of that.
+// A payload of more than one page of bytes comes whole to the caller that asked for it and
+// to a reader, by its hash or the beginning of that.
 func TestBlobPages(t *testing.T) { // A36
 	text := lines("b", 9<<20)
 	w := newWorld(t).patient()
@@ -260,8 +260,8 @@ func TestBlobViews(t *testing.T) { // A36
 	}
 }
 
-// A payload that somebody has removed: the turn that would show it fails and says
-// what and where, others continue, and once it is put back the turn is resumed.
+// A payload was removed: the turn that would show it fails and reports what is missing and where,
+// others continue, and once it is put back the turn is resumed.
 func TestBlobRemoved(t *testing.T) { // A29, A36
 	text := lines("c", 300<<10)
 	w := newWorld(t).patient()
@@ -417,7 +417,7 @@ func TestLargeInputs(t *testing.T) { // A36, A102
 	w.ok(w.nc.Flush())
 	id, err := c.Send(w.ctx, "assistant/b", input("u2", text))
 	w.ok(err)
-	again, err := c.Send(w.ctx, "assistant/b", input(id, text)) // as a sender does that has not heard
+	again, err := c.Send(w.ctx, "assistant/b", input(id, text)) // as a sender does that got no answer
 	w.ok(err)
 	w.until(c, "assistant/b", func(e event) bool { return e.Type == "turn.completed" && strings.Contains(string(e.Data), again) })
 	said := 0
@@ -456,8 +456,8 @@ func TestManySteps(t *testing.T) {
 	}
 }
 
-// A prompt that no envelope fits around any more is taken by its agent's node, and
-// told why it cannot be sent on by another.
+// A prompt that no envelope fits around any more is taken by its agent's node; another node
+// refuses it and reports why it cannot be sent on.
 func TestPromptAsLargeAsNATSTakes(t *testing.T) { // A36, A102
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t).patient()

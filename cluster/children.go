@@ -32,8 +32,8 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 	return err
 }
 
-// reply tells another agent what its command came to, where that is its to know.
-// The command is not settled before that is stored.
+// reply sends another agent the result of its command, if it is to know that. The command is not
+// settled before the reply is stored.
 func (n *Node) reply(ctx context.Context, d *actors.Deliver, answer messages.Answer) error {
 	m, ok := turn.Reply(d.Agent, d.Command, answer)
 	if !ok {

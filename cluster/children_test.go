@@ -208,8 +208,8 @@ func TestManyChildrenAfterKill(t *testing.T) { // A71
 	}
 }
 
-// A task that its child refuses is told to the parent, and what speaks for a parent
-// is no input.
+// A task that its child refuses is reported to the parent. A task or a report that is published
+// as an input or a command is refused.
 func TestTasksThatAreRefused(t *testing.T) { // A71
 	w := newWorld(t)
 	c := w.node().Client()
@@ -228,7 +228,7 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	if noop.field("command") != "report" {
 		t.Errorf("the parent hears %+v", noop)
 	}
-	w.letters(c, "default", 1) // its letter may come after the parent is told
+	w.letters(c, "default", 1) // its dead letter may come after the report to the parent
 	_, err = js.Publish(w.ctx, "reprise.in.default.assistant.x", []byte(task))
 	w.ok(err)
 	letters := w.letters(c, "default", 2)
@@ -236,7 +236,7 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 		t.Errorf("a task on an input subject: %s", why)
 	}
 
-	// Who may decide for one agent cannot make it speak to another.
+	// A user who may decide for one agent cannot make it speak to another.
 	report := `{"type":"report","id":"r1","turn":"t4","call":"c1","child":"default/assistant/x","n":1,"what":"waiting","waiting":[{"agent":"default/assistant/p","turn":"t1","call":"c9","kind":"approval"}]}`
 	for i, body := range []string{task, report, strings.Replace(task, "task", "cancel_child", 1)} { // A103
 		_, err = js.Publish(w.ctx, "reprise.ctl.default.assistant.x", []byte(body))
@@ -252,8 +252,8 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	}
 }
 
-// What an agent has to tell its parent is told by a node that does not know its
-// kind, when the one that ended its task died before it had.
+// A node that does not know an agent's kind sends the report that the agent owes its parent, when
+// the node that ended its task died before it did.
 func TestUnknownKindsTellAfterKill(t *testing.T) { // A71
 	w := newWorld(t)
 	leaf := messages.AgentID{Tenant: "default", Kind: "leaf", Key: "l"}

@@ -91,8 +91,8 @@ func TestInputIsLostOnItsWay(t *testing.T) { // A8
 	})
 }
 
-// An agent's owner does not define its kind, and the node whose endpoint is asked does, or
-// knows who does: who asks is told which node it is, and may ask again later.
+// An agent's owner does not define its kind, and the node whose endpoint is asked does, or knows
+// who does: the caller learns which node it is, and may ask again later.
 func TestOwnerLacksKind(t *testing.T) { // A91, A102
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)

@@ -189,7 +189,7 @@ type Node struct {
 	inbox     *inbox.Inbox
 	agents    *projections.Agents
 	started   time.Time
-	// up says that all of the node is there, ending that it stops.
+	// up reports whether all of the node is there, ending whether it stops.
 	up, ending atomic.Bool
 	ownership  *ownership.Ownership
 	gateway    *gateway.Gateway
@@ -470,8 +470,8 @@ func (n *Node) openEndpoints(context.Context) error {
 	return nil
 }
 
-// heard waits until the server knows what this node listens to. If the connection breaks
-// meanwhile, it is told that again.
+// heard waits until the server knows what this node subscribes to. If the connection breaks
+// meanwhile, it waits for that on the next one.
 func (n *Node) heard(ctx context.Context) error {
 	return natslog.Await(ctx, n.nc, n.cfg.Logger, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -490,8 +490,8 @@ func (n *Node) ownerOf(p messages.Partition) string {
 	return owner
 }
 
-// owned returns the node that owns a partition, and its epoch; empty: none does. What this
-// node has taken it has before the watch of the leases tells so.
+// owned returns the node that owns a partition, and its epoch; empty: none does. What this node
+// has taken counts before the watch of the leases shows it.
 func (n *Node) owned(p messages.Partition) (string, messages.Epoch) {
 	epoch := n.owner.epoch(p)
 	if epoch == 0 {
@@ -506,7 +506,7 @@ func (n *Node) owned(p messages.Partition) (string, messages.Epoch) {
 // place returns the living owner of a partition and its epoch; empty: there is none.
 func (n *Node) place(p messages.Partition) (string, messages.Epoch) { return n.ownership.Owner(p) }
 
-// moved hears that a partition may have another owner now.
+// moved is called when a partition may have another owner.
 func (n *Node) moved(p messages.Partition) {
 	n.broker.Moved(p)
 }

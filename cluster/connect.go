@@ -48,8 +48,8 @@ func (n *Node) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) 
 
 type dialer func(...nats.Option) (*nats.Conn, error)
 
-// likeConn dials as somebody else's connection was made. What is told to its
-// callbacks is that connection's, not ours.
+// likeConn returns a dialer that connects as the caller's connection did, but without its
+// callbacks: they are for that connection, not ours.
 func likeConn(opts nats.Options) dialer {
 	opts.ReconnectBufSize, opts.AllowReconnect, opts.MaxReconnect, opts.RetryOnFailedConnect = -1, true, -1, false
 	opts.ReconnectWait, opts.NoEcho, opts.IgnoreAuthErrorAbort = 250*time.Millisecond, false, true

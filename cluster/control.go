@@ -64,7 +64,7 @@ func (n *Node) nodes(ctx context.Context, o client.NodeOrder) (answer client.Nod
 	return answer, nil
 }
 
-// ordered does what an operator wants of this node and says how it is.
+// ordered does what an operator wants of this node and returns how the node is.
 func (n *Node) ordered(ctx context.Context, o client.NodeOrder) (answer client.NodeAnswer, err error) {
 	if o.Drain != nil {
 		if err := n.mayDrain(*o.Drain); err != nil {

@@ -26,7 +26,7 @@ import (
 // secret is what no one may find without a right to.
 const secret = "xyzzy-4711"
 
-// holding gives the subjects of the messages, of all streams, that hold the text, in subject,
+// holding returns the subjects of the messages, of all streams, that hold the text, in subject,
 // headers or body.
 func (w *world) holding(text string) (found []string) {
 	w.t.Helper()

@@ -8,9 +8,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// timers are the next timers of a partition's agents, as their newest heads
-// tell them. An agent that owes work has none here: it is in memory and sees
-// to its own. The others may sleep, and are woken when their timer is due.
+// timers are the next timers of a partition's agents, as of their newest heads. An agent that
+// owes work has none here: it is in memory and sees to its own. The others may sleep, and are
+// woken when their timer is due.
 //
 // A timer takes about 200 bytes. The zero value is empty; the partition's lock
 // guards it.
@@ -101,8 +101,7 @@ func (ts *timers) ripe(list []wakeup, now time.Time) []wakeup {
 	return list
 }
 
-// wait is how long to wait before asking what is ripe again; 0 if only a head
-// can tell.
+// wait is how long to wait before asking what is ripe again; 0: until a head comes.
 func (ts *timers) wait(now time.Time) time.Duration {
 	if len(ts.queue) == 0 {
 		return 0
@@ -110,7 +109,7 @@ func (ts *timers) wait(now time.Time) time.Duration {
 	return min(max(time.Duration(ts.first()-now.UnixNano()), 1), lookAgain)
 }
 
-// woken says that an agent has been woken. It is woken again later, unless its
+// woken records that an agent has been woken. It is woken again later, unless its
 // heads report another timer or none by then. It reports whether the
 // earliest timer is another one now.
 func (ts *timers) woken(a messages.AgentID, now time.Time) bool {

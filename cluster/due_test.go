@@ -109,7 +109,7 @@ func TestTimersLookAgain(t *testing.T) {
 	ts.note(paused("b", now.Add(time.Hour)))
 	ts.woken(named("a"), now)
 	ts.woken(named("b"), now)
-	ts.note(paused("a", now.Add(-time.Second))) // its head given again
+	ts.note(paused("a", now.Add(-time.Second))) // its head, again
 	for _, each := range []struct {
 		after time.Duration
 		want  string
@@ -153,8 +153,8 @@ func TestTimersWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// Whatever the heads tell, the earliest come first, each once, and nothing is
-// kept of those without a timer.
+// Whatever the heads say, the earliest come first, each once, and nothing is kept of those
+// without a timer.
 func TestTimersKeepTheirOrder(t *testing.T) {
 	const seed = 20260117
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// openKeys gives the agents' keys; nil if nothing is to be encrypted. A store
-// that is encrypted is refused without its wrapping key: what would be written
-// plain, and all that cannot be read, would be found out too late.
+// openKeys returns the agents' keys; nil if nothing is to be encrypted. A store that is encrypted
+// is refused without its wrapping key: what would be written plain, and all that cannot be read,
+// would be found out too late.
 func (n *Node) openKeys(ctx context.Context) (*encrypted.Keys, error) {
 	marked, err := n.streams.MarkedEncrypted(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (n *Node) watchMark(ctx context.Context) error {
 	return nil
 }
 
-// locked says that the store is encrypted and the bucket of its keys is gone.
+// locked returns an error if the store is encrypted and the bucket of its keys is gone.
 func (n *Node) locked(ctx context.Context) error {
 	marked, err := n.streams.MarkedEncrypted(ctx)
 	if err != nil || !marked {

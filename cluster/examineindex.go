@@ -14,9 +14,8 @@ import (
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// examine compares what this node's index holds of an agent that is its own with what
-// a replay gives, if it is to look deep. An index that lags, and an agent that changes
-// meanwhile, are passed over.
+// examine compares what this node's index holds of an agent that is its own with a replay, if it
+// is to look deep. An index that lags, and an agent that changes meanwhile, are passed over.
 func (v *agentsIndex) examine(log eventlog.Reader) doctor.Check {
 	return func(ctx context.Context, s doctor.Subject, o doctor.Options, tell func(doctor.Finding)) error {
 		if !o.Deep {
@@ -28,7 +27,7 @@ func (v *agentsIndex) examine(log eventlog.Reader) doctor.Check {
 		}
 		effects, spent, err := v.replayed(ctx, log, s.Agent)
 		var damage *eventlog.DamageError
-		if errors.As(err, &damage) { // another check tells
+		if errors.As(err, &damage) { // another check reports it
 			return nil
 		}
 		if err != nil {
@@ -111,7 +110,7 @@ func (v *agentsIndex) replayed(ctx context.Context, log eventlog.Reader, a messa
 	return calls, usage.Total(), nil
 }
 
-// differs returns how the index differs from what a replay gives; empty if it does not.
+// differs returns how the index differs from a replay; empty if it does not.
 func differs(held index.Indexed, effects []projections.Effect, spent projections.Used) (string, error) {
 	if len(held.Effects) != len(effects) {
 		return fmt.Sprintf("this node's index has %d of its tool calls, its events have %d", len(held.Effects), len(effects)), nil

@@ -59,7 +59,7 @@ func TestReplacedOwnerTakesNothing(t *testing.T) { // A7 A26
 	for i := range inputs {
 		got := next()
 		for strings.HasSuffix(got, " probe") || i > 0 && got == fmt.Sprintf("new %d", i-1) {
-			got = next() // "old" may have had a probe in hand, and "new" is given again what it had not acknowledged
+			got = next() // "old" may have had a probe in hand, and "new" is sent again what it had not acknowledged
 		}
 		if want := fmt.Sprintf("new %d", i); got != want {
 			t.Fatalf("%q was taken, want %q", got, want)

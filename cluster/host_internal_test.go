@@ -128,7 +128,7 @@ func TestThawedNodeCreatesNoAgent(t *testing.T) { // A108
 	}
 }
 
-// forgetful is the way to a server on which what comes is lost while it is told so.
+// forgetful is the way to a server. What comes after a call of lose is lost, until breaks is called.
 type forgetful struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -155,7 +155,7 @@ func (w *forgetful) Dial(network, address string) (net.Conn, error) {
 	return &forgets{Conn: c, way: w}, nil
 }
 
-// Read gives what comes, or loses it.
+// Read returns what comes, or loses it.
 func (c *forgets) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
@@ -179,7 +179,7 @@ func (c *forgets) loses(b []byte) bool {
 	return true
 }
 
-// lose loses all that comes until what is given has come, of which it tells.
+// lose loses all that comes. gone is closed when until has come.
 func (w *forgetful) lose(until string) (gone <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

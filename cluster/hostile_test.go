@@ -30,8 +30,8 @@ var hostile = map[string]struct{ body, code string }{
 	"hostile reply":   {`{"content":"hi","reply":"reprise.log.0.default.assistant.b"}`, "forbidden_reply"},
 }
 
-// Malformed input at every endpoint: the sender is told, or a dead letter is kept,
-// and the agent and its neighbour are as before.
+// Malformed input at every endpoint: the sender gets an error, or a dead letter is kept, and the
+// agent and its neighbour are as before.
 func TestMalformedInput(t *testing.T) { // A102
 	w := newWorld(t)
 	n := w.node()
@@ -137,8 +137,8 @@ func TestNoSuchPartition(t *testing.T) {
 	}
 }
 
-// Headers that mean something to the server must not make a dead letter one
-// that can never be stored, and with it its partition one that stands still.
+// Headers that mean something to the server must not make a dead letter one that can never be
+// stored, which would stop its partition.
 func TestHostileHeaders(t *testing.T) { // A102
 	w := newWorld(t)
 	c := w.node().Client()

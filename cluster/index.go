@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// agentsIndex keeps the index of the agents of this node's partitions: it folds what their owner
-// hears of them into a file, and reads the log where that is not all. What the file has of a
-// partition that the node loses stays there, and is not shown. It implements gateway.Index.
+// agentsIndex keeps the index of the agents of this node's partitions: it folds the messages that
+// their owner receives into a file, and reads the log where these are not all. What the file has
+// of a partition that the node loses stays there, and is not shown. It implements gateway.Index.
 type agentsIndex struct {
 	log partitionLog
 	// blobs hold what imported agents did before, and what forks have copied of their parents. Nil: there
@@ -61,7 +61,7 @@ type partitionLog interface {
 
 // indexing is what the index knows of a partition.
 type indexing struct {
-	// heard reports whether its owner, this node, hears of all that comes; life counts how often
+	// heard reports whether its owner, this node, receives all that comes; life counts how often
 	// that began.
 	heard bool
 	life  int
@@ -298,8 +298,7 @@ func (v *agentsIndex) unread(p messages.Partition, x *indexing) string {
 	return ""
 }
 
-// whole gives the store, unless it is known to be damaged, or why there is none.
-// v.mu is held.
+// whole returns the store, unless it is known to be damaged, or why there is none. v.mu is held.
 func (v *agentsIndex) whole() (*index.Store, error) {
 	if v.store == nil {
 		return nil, v.why

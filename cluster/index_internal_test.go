@@ -75,14 +75,14 @@ type indexLog interface {
 	partitionLog
 }
 
-// kept is an index that hears of all partitions of a log.
+// kept is an index that follows all partitions of a log.
 type kept struct {
 	*agentsIndex
 	log  indexLog
 	stop func()
 }
 
-// hear has an index hear of all partitions of its log, as their owner does.
+// hear has an index follow all partitions of its log, as their owner does.
 func hear(log indexLog, path string, logger *slog.Logger) *kept {
 	v := newAgentsIndex(log, path, logger)
 	var all sync.WaitGroup
@@ -173,7 +173,7 @@ func TestViewsTellWhatTheLogHeld(t *testing.T) {
 	log := memlog.New()
 	v := keepIndex(t, log, filepath.Join(t.TempDir(), "not", "there", "index.db"), quiet)
 	tails := make(map[messages.AgentID]eventlog.Position)
-	for n := 1; n <= 30; n++ { // what was stored before it is asked is told
+	for n := 1; n <= 30; n++ { // what was stored before it is asked is shown
 		a := named(fmt.Sprintf("a%d", n%7))
 		call := messages.CallID(fmt.Sprintf("c%d", n))
 		var err error
@@ -230,8 +230,8 @@ func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
 	}
 }
 
-// A query does not wait for ever: what is lacking is told. What is known of a partition that is
-// this node's no more is not shown, and shown again when it is back.
+// A query does not wait forever: what is lacking is reported. What is known of a partition that
+// is this node's no more is not shown, and shown again when it is back.
 func TestViewsTellTheirLag(t *testing.T) {
 	log := memlog.New()
 	story(t, log, 2, 1, "x")
@@ -283,7 +283,7 @@ func TestViewsOfAPartitionThatComesBack(t *testing.T) { // A108
 		said(t, v)
 		gone := named("a000")
 		p := gone.Partition()
-		v.mu.Lock() // it hears nothing of the tombstone
+		v.mu.Lock() // it receives no tombstone
 		v.partitions[p].heard = false
 		v.mu.Unlock()
 		tail, err := log.Head(t.Context(), gone)
@@ -433,7 +433,7 @@ func (u unread) ReadPartition(_ context.Context, p messages.Partition, after uin
 	return func(func(eventlog.Stored, error) bool) {}
 }
 
-// What comes faster than it gathers, or while somebody asks, is folded at once, and not read from
+// What comes faster than it gathers, or while a query waits, is folded at once, and not read from
 // the log, also while the index rests.
 func TestIndexOfManyCommits(t *testing.T) { // A107
 	synctest.Test(t, func(t *testing.T) {
@@ -725,7 +725,7 @@ type portion struct {
 	given *atomic.Int64
 }
 
-// ReadPartition waits for ever where nothing is left. The first message behind a place it gives
+// ReadPartition waits forever where nothing is left. The first message behind a place it yields
 // all the same: that is where the index is already.
 func (l portion) ReadPartition(ctx context.Context, p messages.Partition, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {

@@ -96,8 +96,8 @@ func TestDoctorComparesTheIndex(t *testing.T) { // A52, A87
 	}
 }
 
-// An index that is damaged while a node keeps it is built again as soon as
-// somebody asks, who waits for them; a doctor tells, too.
+// An index that is damaged while a node keeps it is built again for the next query, which waits
+// for that; a doctor reports it, too.
 func TestDamagedViewsAreBuiltAgain(t *testing.T) { // A52, A87
 	w := newWorld(t)
 	var ran atomic.Int32
@@ -184,8 +184,8 @@ func TestLeftTemporaryIndex(t *testing.T) { // A87
 	}
 }
 
-// Every node's index tell the same of the agents of all nodes, and
-// the same again when they were deleted.
+// Every node's index shows the same of the agents of all nodes, and the same again when they were
+// deleted.
 func TestViewsOfAllNodes(t *testing.T) { // A52, A87
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// indexInput is what the reader of a partition gives the indexBuilder: a message, or that it has
+// indexInput is what the reader of a partition sends the indexBuilder: a message, or that it has
 // ended.
 type indexInput struct {
 	kind inputKind
@@ -34,7 +34,7 @@ type inputKind int
 const (
 	nextMessage inputKind = iota
 	otherLog              // it has ended: the log is another
-	readUpto              // it has ended: all up to Seq was given
+	readUpto              // it has ended: all up to Seq was sent
 )
 
 // indexBuilder is a file that is open.
@@ -256,7 +256,7 @@ func (v *agentsIndex) since(ctx context.Context, a messages.AgentID, frame *mess
 	}
 }
 
-// take takes in what a reader gives.
+// take takes in what a reader sends.
 func (k *indexBuilder) take(m indexInput) error {
 	switch b := &k.partitions[m.of]; m.kind {
 	case nextMessage:
@@ -344,7 +344,7 @@ func (k *indexBuilder) commit() error {
 	return nil
 }
 
-// publish tells those who wait how far each partition is. All that was gathered is committed.
+// publish notifies those who wait how far each partition is. All that was gathered is committed.
 func (k *indexBuilder) publish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -79,7 +79,7 @@ func (w *world) use(nc *nats.Conn) {
 	w.ok(err)
 }
 
-// unhurried lets a machine that stands still for seconds take its time to connect.
+// unhurried lets a machine that stalls for seconds take its time to connect.
 var unhurried = nats.Timeout(time.Minute)
 
 // codeOf is the code of an error; empty if there is none.
@@ -275,7 +275,7 @@ func input(id, text string) messages.Input {
 	return messages.Input{ID: id, Content: messages.TextContent(text)}
 }
 
-// eventually looks again and again, and less often as time goes on, for a look may be
+// eventually looks again and again, and less often with time, for a look may be
 // a query that takes the machine from what it waits for; only ctx bounds it.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()

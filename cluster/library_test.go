@@ -23,9 +23,8 @@ import (
 
 const screen = "../cmd/examples/refund/main.go"
 
-// A module of somebody else's builds the example refund against this
-// tree. It is killed in the middle of a tool; run again, it calls the tool with
-// the same key and completes the turn.
+// Another module builds the example refund against this tree. The program is killed in the middle
+// of a tool; run again, it calls the tool with the same key and completes the turn.
 func TestLibraryFromOutside(t *testing.T) { // A22
 	embeddedtest.Long(t, "processes")
 	t.Parallel()

@@ -144,7 +144,7 @@ func TestRootsAndConnections(t *testing.T) {
 		if got := count(w.events(n.Client(), "assistant/a"), "input.accepted"); got != 1 {
 			t.Errorf("%d inputs", got)
 		}
-		for i := range 8 { // prompts share their subjects: whose endpoint hears one is the server's choice
+		for i := range 8 { // prompts share their subjects: whose endpoint gets one is the server's choice
 			agent := fmt.Sprintf("assistant/p%d", i)
 			w.say(n.Client(), agent, "same", "hello")
 			if got := count(w.events(n.Client(), agent), "turn.completed"); got != 1 {

@@ -49,7 +49,7 @@ func newLimiter(to slog.Handler) *limiter {
 	return &limiter{to, &flood{texts: make(map[string]*alike)}}
 }
 
-// always gives a logger that passes everything on.
+// always returns a logger that passes everything on.
 func (c *limiter) always() *slog.Logger { return slog.New(c.to) }
 
 // Enabled is what the handler behind says.

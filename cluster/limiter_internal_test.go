@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A thousand agents with one trouble fill no log; what is of another kind, and
-// errors, are heard.
+// A thousand agents with one trouble fill no log; what is of another kind, and errors, are
+// logged.
 func TestWarningsAlikeAreFew(t *testing.T) {
 	var out bytes.Buffer
 	c := newLimiter(slog.NewTextHandler(&out, nil))

@@ -33,8 +33,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// configured runs a server as its administrator has set it up, and gives its address
-// without a scheme.
+// configured runs a server as its administrator has set it up, and returns its address without a
+// scheme.
 func configured(t *testing.T, conf string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nats.conf")
@@ -158,7 +158,7 @@ func TestLogins(t *testing.T) {
 		conf    string
 		good    []client.Options
 		context context                   // works, too
-		bad     map[string]client.Options // by what they are told
+		bad     map[string]client.Options // by what their errors say
 	}{
 		"password": {
 			conf: "authorization: { user: u, password: secret }", good: []client.Options{{URL: "u:secret@"}}, context: context{"user": "u", "password": "secret"},

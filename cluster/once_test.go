@@ -213,8 +213,8 @@ func TestCallerGoesAway(t *testing.T) { // A18
 	}
 }
 
-// A crowd that asks again for what has long ended is answered, and does not take
-// the log from anybody.
+// A crowd that asks again for what has long ended is answered, and does not keep
+// others from the log.
 func TestCrowdAsksAgain(t *testing.T) { // A8, A30
 	w := newWorld(t)
 	n := w.node(agents(echo(), nil))

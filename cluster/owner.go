@@ -160,8 +160,8 @@ func (o *owner) forget(p messages.Partition) {
 	o.index.forgets(p)
 }
 
-// saw takes notice of a head: the list of agents, what a taker must look at,
-// and whether somebody who has been replaced wrote it.
+// saw takes notice of a head: the list of agents, what a taker must look at, and whether an owner
+// that has been replaced wrote it.
 func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 	w := &o.partitions[p]
 	w.mu.Lock()
@@ -280,8 +280,8 @@ const (
 	aheadHeld = 1 << 20
 )
 
-// readAhead reads ahead for agents that are about to be woken. What it does not give they
-// read themselves.
+// readAhead reads ahead for agents that are about to be woken. What it does not return they read
+// themselves.
 func (o *owner) readAhead(ctx context.Context, crowd []wakeup) map[messages.AgentID]*eventlog.Newest {
 	if len(crowd) < fewCrowd {
 		return nil

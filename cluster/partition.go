@@ -36,8 +36,8 @@ type known struct {
 	// its replies may not have been sent, oldest first.
 	open    map[messages.AgentID]time.Time
 	replies []wakeup
-	// streams are those with an open turn whose answer is streamed to a caller that may have
-	// to be told that the endpoint is gone.
+	// streams are those with an open turn whose answer is streamed to a caller that may have to
+	// be notified that the endpoint is gone.
 	streams map[messages.AgentID]time.Time
 	// timers are those of agents that owe nothing until then.
 	timers timers
@@ -152,8 +152,8 @@ func (w *partition) await(ctx context.Context) (crowd []wakeup) {
 	return nil
 }
 
-// next takes the next agents that are to be woken; if there are none it says how
-// long there will be none but for what the heads tell, 0 being for ever.
+// next takes the next agents that are to be woken; if there are none it returns how long there
+// will be none but for new heads, 0 being forever.
 func (w *partition) next() (crowd []wakeup, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,7 +170,7 @@ func (w *partition) next() (crowd []wakeup, wait time.Duration) {
 	return crowd, 0
 }
 
-// woken says that an agent has been woken and has answered.
+// woken records that an agent has been woken and has answered.
 func (w *partition) woken(a messages.AgentID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,8 +31,8 @@ func TestTakerSendsReplies(t *testing.T) {
 	}
 }
 
-// Many partitions that are taken at once are one line of the log; agents that are
-// only to tell again are none.
+// Many partitions that are taken at once are one line of the log; agents that only repeat their
+// reports are not in it.
 func TestRecoveredIsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

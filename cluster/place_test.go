@@ -208,9 +208,8 @@ func TestKilledOfThree(t *testing.T) {
 	stop(1)
 }
 
-// A node leaves while a tool runs that must not be cut off: it gives everything else
-// away at once, and that partition when the tool has ended. No person has to say
-// what became of the call.
+// A node leaves while a tool runs that must not be cut off: it hands over everything else at
+// once, and that partition when the tool has ended. No person has to say what became of the call.
 func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
@@ -255,7 +254,7 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 	}
 }
 
-// All nodes are told to drain at the same time: no agent is left without an owner.
+// All nodes are ordered to drain at the same time: no agent is left without an owner.
 func TestAllDrain(t *testing.T) { // A91
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
@@ -277,7 +276,7 @@ func TestAllDrain(t *testing.T) { // A91
 		}
 	}
 	w.eventually("every partition has an owner", func() bool { return first.Partitions()+second.Partitions() == messages.Partitions })
-	if first.Partitions() == 0 || second.Partitions() == 0 { // one has told the other first
+	if first.Partitions() == 0 || second.Partitions() == 0 { // one has learned of the other first
 		return
 	}
 	if err := first.Drain(w.ctx, true); codeOf(err) != messages.Conflict {

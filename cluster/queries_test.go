@@ -19,8 +19,8 @@ type refund struct {
 	Cents int    `json:"cents"`
 }
 
-// refunds is an agent whose model asks for three refunds at once, two of them
-// gated, and then tells what came of them. ran counts those that were paid.
+// refunds is an agent whose model asks for three refunds at once, two of them gated, and then
+// reports what came of them. ran counts those that were paid.
 func refunds(ran *atomic.Int32) change {
 	model := scripted.Func(func(r providers.Request) scripted.Step {
 		if last := r.Items[len(r.Items)-1]; last.Type != messages.ItemCallOutput && last.Content.Text() != "be quick" {
@@ -118,7 +118,7 @@ func TestApprovalsFromElsewhere(t *testing.T) { // A25, A41, A42, A103
 	}
 }
 
-// Who steers a paused turn hears its end with those who began it.
+// A caller that steers a paused turn receives its end with those who began it.
 func TestSteerByPrompt(t *testing.T) { // A2, A46
 	w := newWorld(t)
 	var ran atomic.Int32

@@ -11,20 +11,19 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// recovered is what owners begin to recover and have not told yet: partitions come
-// many at a time, and one line names them. The zero value is empty. Safe for
-// concurrent use.
+// recovered is what owners begin to recover and have not logged yet: partitions come many at a
+// time, and one line names them. The zero value is empty. Safe for concurrent use.
 type recovered struct {
 	mu     sync.Mutex
 	agents int
 	in     []string // partitions, with their epochs
 }
 
-// toldAfter is for how long what is recovered is told together.
+// toldAfter is for how long what is recovered is gathered into one line.
 const toldAfter = time.Second
 
-// tell says that agents of a partition owe work and are recovered, and of others that
-// they are only to tell again what may not have been heard.
+// tell logs that agents of a partition owe work and are recovered, and that others only repeat
+// what may not have been received.
 func (r *recovered) tell(to *slog.Logger, p messages.Partition, epoch messages.Epoch, open, again int) {
 	if open+again > 0 {
 		to.Debug("agents are activated", "partition", p, "epoch", epoch, "owing", open, "again", again)
@@ -40,7 +39,7 @@ func (r *recovered) tell(to *slog.Logger, p messages.Partition, epoch messages.E
 	}
 }
 
-// flush says what there is.
+// flush logs what there is.
 func (r *recovered) flush(to *slog.Logger) {
 	r.mu.Lock()
 	agents, in := r.agents, r.in

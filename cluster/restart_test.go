@@ -79,7 +79,7 @@ func TestServerAwayUnderLoad(t *testing.T) { // A30
 	wait(200)
 	asking := make(chan error, 1)
 	w.bounce(func() {
-		go func() { // waits inside its deadline, or is told clearly; here it waits
+		go func() { // waits inside its deadline, or gets a clear error; here it waits
 			got, err := w.ask(n.Client(), "assistant/asked", input("1", "are you there?"))
 			if err == nil && got.end.Output != "you said are you there?" {
 				err = fmt.Errorf("answered %+v", got)
@@ -129,8 +129,8 @@ func TestServerAwayUnderLoad(t *testing.T) { // A30
 	w.say(n.Client(), "assistant/asked", "2", "and afterwards?")
 }
 
-// A fresh node that has nothing but the log tells the same of every agent, and
-// its epochs are higher.
+// A fresh node that has nothing but the log shows the same of every agent, and its epochs are
+// higher.
 func TestNothingButTheLog(t *testing.T) { // A27
 	w := newWorld(t)
 	never := scripted.NewGate()
@@ -192,8 +192,8 @@ func (w *world) epoch(n *cluster.Node) uint64 {
 	return 0
 }
 
-// A node says that it recovers agents which owe work, and not those that are only to
-// tell again what may not have been heard.
+// A node logs that it recovers agents which owe work, and not those that only repeat what may not
+// have been received.
 func TestSaysWhatItRecovers(t *testing.T) {
 	w := newWorld(t)
 	n := w.node()

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// archives finds, before anything is begun, the folder that agents are archived in
-// whose kinds are not kept for ever.
+// archives finds, before anything is begun, the folder that agents are archived in whose kinds
+// are not kept forever.
 func (n *Node) archives(context.Context) error {
 	for _, d := range n.cfg.Agents {
 		if d.Retain <= 0 || n.cfg.Archive != "" {
@@ -27,7 +27,7 @@ func (n *Node) archives(context.Context) error {
 	return nil
 }
 
-// newRetention is what looks after agents whose kinds are not kept for ever.
+// newRetention is what looks after agents whose kinds are not kept forever.
 func (n *Node) newRetention() *archive.Retention {
 	r := &archive.Retention{
 		Kinds: make(map[string]time.Duration), Dir: n.cfg.Archive, Source: n.streams, Agents: n.agents, AllAgents: func(q messages.Query) iter.Seq2[projections.Agent, error] { return n.gateway.AllAgents(q) },
@@ -62,7 +62,7 @@ func (n *Node) wrapped(ctx context.Context, a messages.AgentID) ([]byte, error) 
 	return n.keys.Wrapped(ctx, a)
 }
 
-// rests says that an agent is ours, owes nothing and waits for no timer.
+// rests reports whether an agent is ours, owes nothing and waits for no timer.
 func (o *owner) rests(a messages.AgentID) bool {
 	w := &o.partitions[a.Partition()]
 	w.mu.Lock()

@@ -51,7 +51,7 @@ func brief(d *actors.Definition) { d.Retain = time.Millisecond }
 
 func TestRetention(t *testing.T) { // A108
 	w := newWorld(t)
-	before := w.node(agents(echo(), nil)) // which keeps them for ever
+	before := w.node(agents(echo(), nil)) // which keeps them forever
 	w.say(before.Client().As("ann"), "assistant/a", "u1", "remember "+secret)
 	events := w.events(before.Client(), "assistant/a")
 	w.ok(before.Close())

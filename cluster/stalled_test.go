@@ -17,7 +17,7 @@ import (
 )
 
 // One subscriber stops reading its socket while it follows an agent and its deltas, and
-// another dies. The server drops the first. The turns, who asks, a follower and another
+// another dies. The server drops the first. The turns, a caller, a follower and another
 // subscriber get all that there is, in order.
 func TestStalledSubscribers(t *testing.T) { // A64
 	w := newWorld(t)

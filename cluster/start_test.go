@@ -37,7 +37,7 @@ func (b *brittle) Dial(network, address string) (net.Conn, error) {
 	return heard{c, b}, nil
 }
 
-// broken says that it has broken.
+// broken reports whether it has broken.
 func (b *brittle) broken() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

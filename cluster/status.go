@@ -44,8 +44,8 @@ func (n *Node) HTTP() string {
 	return n.http.Address()
 }
 
-// unready gives the reasons why the node should not be given work; none: it is ready.
-// A node without partitions is ready: it passes requests on and takes over.
+// unready returns the reasons why the node should not be given work; none: it is ready. A node
+// without partitions is ready: it passes requests on and takes over.
 func (n *Node) unready() (why []gateway.Reason) {
 	add := func(code, format string, args ...any) {
 		why = append(why, gateway.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
@@ -85,7 +85,7 @@ func (n *Node) unready() (why []gateway.Reason) {
 	return why
 }
 
-// unowned says that no partition has an owner.
+// unowned reports whether no partition has an owner.
 func (n *Node) unowned() bool {
 	for p := range messages.Partition(messages.Partitions) {
 		if n.ownerOf(p) != "" {
@@ -115,7 +115,7 @@ func (n *Node) connected() bool {
 
 func (n *Node) connections() []*nats.Conn { return append([]*nats.Conn{n.nc}, n.conns...) }
 
-// state looks up what the metrics tell. A node that still starts tells little.
+// state looks up the metrics. Of a node that still starts it has few.
 func (n *Node) state(ctx context.Context) (s metrics.State) {
 	if !n.up.Load() {
 		return s

@@ -310,8 +310,8 @@ func store[T any](w *world, n *cluster.Node, view string) (rows []T) {
 	return rows
 }
 
-// frozenMember keeps a member's key, hears what is sent to it and says nothing, until
-// it is listed as wanted.
+// frozenMember keeps a member's key, receives what is sent to it and says nothing, until it is
+// listed as wanted.
 func (w *world) frozenMember(id, host string, listed func() bool) {
 	w.t.Helper()
 	for _, subject := range []string{"_actor.reprise.tell." + id, "_actor.reprise.ping." + id} {

@@ -51,7 +51,7 @@ func TestDeltasBeforeTheEnd(t *testing.T) { // A51
 	}
 }
 
-// One that asks again in the middle of a call is told its text once and whole.
+// One that asks again in the middle of a call gets its text once and whole.
 func TestAskedAgainInTheMiddle(t *testing.T) { // A8 A51
 	w := newWorld(t)
 	gate := scripted.NewGate()

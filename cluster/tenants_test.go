@@ -66,7 +66,7 @@ type person struct {
 	user   tenant.User
 }
 
-// login logs a user in as the layout says that he does.
+// login logs a user in as the layout says.
 func (y *tenancy) login(name string) *person {
 	y.t.Helper()
 	var users []tenant.User
@@ -98,7 +98,7 @@ func (p *person) flush() {
 	p.ok(p.nc.FlushWithContext(p.ctx))
 }
 
-// denied says that the server refuses to take messages for a subject, or to give any.
+// denied checks that the server refuses to take messages for a subject, or to send any.
 func (p *person) denied(verb, subject string) {
 	p.t.Helper()
 	want := fmt.Sprintf("Permissions Violation for %s to %q", verb, subject)
@@ -226,7 +226,7 @@ func (p *person) approves(agent string, call messages.CallID) {
 	}
 }
 
-// sends publishes an input, and hears of its end at a subject of its own.
+// sends publishes an input, and receives its end on a subject of its own.
 func (p *person) sends(agent string) {
 	p.t.Helper()
 	replies, err := p.nc.SubscribeSync(p.user.InboxPrefix + ".replies")
@@ -401,7 +401,7 @@ func TestRepliesStayWithTheTenant(t *testing.T) { // A104
 	}
 }
 
-// silent says that nothing has come to a subscription.
+// silent checks that nothing has come to a subscription.
 func (p *person) silent(sub *nats.Subscription) {
 	p.t.Helper()
 	p.flush()
@@ -430,8 +430,8 @@ func TestRequestsAnswerTheirTenant(t *testing.T) { // A104
 	}
 }
 
-// Headers that mean something to a server or to a consumer do nothing to anybody
-// else's inputs: those who send them are refused, or have sent an input like others.
+// Headers that mean something to a server or to a consumer do not affect the inputs of
+// others: a message with them is refused, or is an input like others.
 func TestHostileHeadersOfTenants(t *testing.T) { // A102, A103
 	y := newTenancy(t, layoutOf(t, tenant.Accounts))
 	eve, ann := y.login("eve"), y.login("ann")
@@ -493,8 +493,8 @@ var hostileHeaders = map[string][]string{
 	"frame":            {"Reprise-Frame", "1", "Reprise-Epoch", "99999"},
 }
 
-// Users of a tenant who ask for what is of all tenants together, or who do not say
-// where their answers come to, are told so at once and by what wanted it.
+// Users of a tenant who ask for what is of all tenants together, or who do not say where their
+// answers come to, get an error at once, from the call that wanted it.
 func TestUsersOfATenantAreTold(t *testing.T) { // A103
 	y := newTenancy(t, layoutOf(t, tenant.Accounts))
 	as := func(name, prefix string) *client.Client {
@@ -541,8 +541,8 @@ func (y *tenancy) notAllowed(what string, err error, part string) {
 	}
 }
 
-// The doctor says that tenants share an account with the nodes, where everybody is
-// who has no other, and only then.
+// The doctor says that tenants share an account with the nodes, where every user without
+// an account of its own is, and only then.
 func TestDoctorOfTenants(t *testing.T) { // A103
 	found := func(w *world, c *client.Client) bool {
 		for line, err := range c.QueryStore(w.ctx, messages.Query{View: "doctor"}) {

@@ -76,7 +76,7 @@ func sentTo(c *collector) change {
 	return func(cfg *cluster.Config) { cfg.Telemetry = cluster.Telemetry{OTLP: c.URL} }
 }
 
-// traces returns the spans that the log gives, the turn's own first.
+// traces returns the spans that the log yields, the turn's own first.
 func (w *world) traces(c *client.Client, agent string) (list []projections.Span) {
 	w.t.Helper()
 	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "traces"}) {
@@ -100,7 +100,7 @@ func named(t *testing.T, spans []projections.Span, name string) projections.Span
 	return projections.Span{}
 }
 
-// equal checks that a span that was sent is what the log gives.
+// equal checks that a span that was sent is what the log yields.
 func equal(t *testing.T, sent *otlp.Span, s projections.Span) {
 	t.Helper()
 	if sent == nil {
@@ -136,9 +136,9 @@ func delegating(t *testing.T) change {
 	}
 }
 
-// TestTraces holds that a trace goes from the header of an input to the turn, to the turn of a child,
-// and to the program that is the child's tool, and that what the node sends when turns end is what the
-// log gives for them.
+// TestTraces holds that a trace continues from the header of an input to the turn, to the turn of
+// a child, and to the program that is the child's tool, and that what the node sends when turns
+// end is what the log yields for them.
 func TestTraces(t *testing.T) {
 	embeddedtest.Long(t, "processes")
 	w := newWorld(t)

@@ -33,7 +33,7 @@ func (c passing) wait() {
 	}
 }
 
-// Read gives what has come only when the wire passes it on.
+// Read returns what has come only when the wire passes it on.
 func (c passing) Read(b []byte) (int, error) {
 	c.wait()
 	n, err := c.Conn.Read(b)

@@ -86,9 +86,9 @@ var ErrFork = errors.New("it is a fork, and its first events are stored for its 
 // pieceSize is how many bytes of a blob stand in one line.
 const pieceSize = 192 << 10
 
-// Write writes an agent to a file of its own below dir, named by its address and
-// now, and gives the file and what is in it. key is its wrapped key, empty if it
-// has none. A file that is there already is left as it is, and an error.
+// Write writes an agent to a file of its own below dir, named by its address and now, and returns
+// the file and what is in it. key is its wrapped key, empty if it has none. A file that exists
+// already is an error, and is left as it is.
 func Write(ctx context.Context, dir string, from Source, a messages.AgentID, key json.RawMessage, now time.Time) (path string, end End, err error) {
 	if err := a.Validate(); err != nil {
 		return "", end, err
@@ -254,8 +254,8 @@ func (w *writer) blob(ctx context.Context, from Source, a messages.AgentID, b me
 	}
 }
 
-// Check reads a file that was written whole and gives its last line. The error
-// is what is wrong with it.
+// Check reads a file that was written whole and returns its last line. The error is what is wrong
+// with it.
 func Check(path string) (end End, err error) {
 	f, err := os.Open(path)
 	if err != nil {

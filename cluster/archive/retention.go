@@ -23,7 +23,7 @@ import (
 // kind retains them. Each node does so for the partitions that it owns, one agent
 // after the other.
 type Retention struct {
-	// Kinds are how long agents are kept, by kind. A kind that is absent is kept for ever.
+	// Kinds are how long agents are kept, by kind. A kind that is absent is kept forever.
 	Kinds map[string]time.Duration
 	// Dir is the folder that agents are archived in.
 	Dir    string

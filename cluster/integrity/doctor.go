@@ -17,10 +17,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Doctor gives what examines a store on which no node need run. Of encrypted
-// agents it sees what can be seen without keys. conn is made as
-// natslog.Connect makes it; streams that are missing are made, with replicas
-// copies.
+// Doctor returns a doctor of a store on which no node need run. Of encrypted agents it sees what
+// can be seen without keys. conn is made as natslog.Connect makes it; streams that are missing
+// are made, with replicas copies.
 func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, logger *slog.Logger) (*doctor.Doctor, error) {
 	log, err := natslog.Open(ctx, natslog.Config{Conns: []*nats.Conn{conn}, Subjects: messages.Subjects{Root: root}, Replicas: replicas, Logger: logger})
 	if err != nil {
@@ -60,7 +59,7 @@ func parentOf(ctx context.Context, log eventlog.Reader, a messages.AgentID) (par
 	return p.Agent, true, nil
 }
 
-// keysOf gives a doctor the keys in a bucket.
+// keysOf are the keys in a bucket, for a doctor.
 type keysOf struct {
 	streams *natslog.Log
 	bucket  *natslog.Bucket

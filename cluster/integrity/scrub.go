@@ -192,7 +192,7 @@ func (s *scrubber) all(ctx context.Context) (all [natslog.LogStreams]natslog.Scr
 	return all, err
 }
 
-// find gives doctor's findings: each message that cannot be read.
+// find returns doctor's findings: each message that cannot be read.
 func (s *scrubber) find(ctx context.Context) (found []doctor.Finding) {
 	all, err := s.all(ctx)
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *scrubber) find(ctx context.Context) (found []doctor.Finding) {
 	return found
 }
 
-// unreadable gives the findings about a stream.
+// unreadable returns the findings about a stream.
 func unreadable(stream string, at natslog.Scrub) (found []doctor.Finding) {
 	add := func(u natslog.Unreadable, detail string) {
 		found = append(found, doctor.Finding{Check: "scrub", Status: doctor.Fail, Agent: u.Agent, Stream: stream, Seq: u.Seq, Detail: detail, Remedy: scrubRemedy})

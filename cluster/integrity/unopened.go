@@ -50,7 +50,7 @@ func unopenedLoss(x embedded.Examined) *natslog.LossError {
 // mostPlaces is how many places of one stream doctor names.
 const mostPlaces = 100
 
-// places gives a finding for each damaged place of a stream that is not opened.
+// places returns a finding for each damaged place of a stream that is not opened.
 func (g *Monitor) places(x embedded.Examined) (found []doctor.Finding) {
 	for i, p := range x.Damage {
 		if i == mostPlaces {

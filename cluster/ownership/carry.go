@@ -148,7 +148,7 @@ func (o *Ownership) free(ctx context.Context, st step) error {
 	return err
 }
 
-// write puts a lease in the place of the one that a step was decided upon.
+// write puts a lease in the place of the one that a step was decided on.
 func (o *Ownership) write(ctx context.Context, st step, l lease) (lease, error) {
 	o.mu.Lock()
 	kv, session := o.leases, o.session

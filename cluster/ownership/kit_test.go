@@ -190,7 +190,7 @@ func (w *world) leased(p messages.Partition) string {
 	return v.Member
 }
 
-// settled waits until everything is somebody's, by the leases and by the nodes.
+// settled waits until every partition has an owner, by the leases and by the nodes.
 func (w *world) settled(nodes map[string]*node) {
 	w.T.Helper()
 	for p := range messages.Partition(messages.Partitions) {

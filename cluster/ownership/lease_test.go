@@ -33,7 +33,7 @@ func TestTheWatchDies(t *testing.T) {
 		b.Close()
 		w.Eventually("all is the other's", func() bool { return a.owns() == messages.Partitions })
 		silent = strings.Contains(w.Log.String(), "though keys have changed")
-		if !silent { // the machine stood still: the watch began again for that, or the library was first
+		if !silent { // the machine stalled: the watch began again for that, or the library was first
 			b = w.join("b")
 			w.Eventually("shares are even", func() bool { return a.owns() == 32 && b.owns() == 32 })
 		}

@@ -43,7 +43,7 @@ func TestMembers(t *testing.T) {
 	w.Eventually("c takes part again", publishes(false))
 	b.conn.Close() // as a killed process does
 	w.sees(a, "a", "c")
-	for !strings.Contains(w.Log.String(), `its ping has no subscriber" member=b`) { // where a machine stood still its key has expired before
+	for !strings.Contains(w.Log.String(), `its ping has no subscriber" member=b`) { // where a machine stalled its key has expired before
 		b = w.member("b")
 		w.sees(a, "a", "b", "c")
 		b.conn.Close()
@@ -68,7 +68,7 @@ func TestTrust(t *testing.T) {
 }
 
 // kept fails if the membership lapsed, unless no heartbeat could be written in time, as on a
-// machine that stood still.
+// machine that stalled.
 func (w *world) kept() {
 	w.T.Helper()
 	if log := w.Log.String(); strings.Contains(log, "had lapsed") && !strings.Contains(log, "not renewed in time") {

@@ -253,7 +253,7 @@ func (m *sim) join(id string) {
 	m.nodes[id] = n
 }
 
-// write puts a lease in the place of the one that a step was decided upon.
+// write puts a lease in the place of the one that a step was decided on.
 func (m *sim) write(n *simNode, st step, l lease) (lease, bool) {
 	if m.leases[st.p].revision != st.revision {
 		n.partitions[st.p].later = m.now.Add(heartbeat)

@@ -12,12 +12,12 @@ import (
 // table says of each partition which member has it, or is to have it; empty: none.
 type table [messages.Partitions]string
 
-// spread gives every partition a member, evenly: each has 64/n of them, or one more. It
-// follows from who has them now and from the members alone, in whatever order they
-// are given, so that all nodes come to the same. As few partitions as can be change
-// hands. Which ones, and where to, is by the highest random weight (Thaler and
-// Ravishankar, "Using name-based mappings to increase hit rates", 1998). A plan that
-// is carried out in part, in any order, leaves the rest of it as it was.
+// spread assigns every partition a member, evenly: each has 64/n of them, or one more. It follows
+// from who has them now and from the members alone, in whatever order they are given, so that all
+// nodes come to the same. As few partitions as can be change hands. Which ones, and where to, is
+// by the highest random weight (Thaler and Ravishankar, "Using name-based mappings to increase
+// hit rates", 1998). A plan that is carried out in part, in any order, leaves the rest of it as
+// it was.
 func spread(now table, members []string) table {
 	members = slices.Compact(slices.Sorted(slices.Values(members)))
 	if len(members) == 0 {

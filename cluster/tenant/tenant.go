@@ -1,6 +1,6 @@
-// Package tenant says what a NATS server must be told so that those who share a
-// cluster cannot reach one another: which accounts, what they export and import,
-// and what each user may publish and subscribe to.
+// Package tenant computes the configuration of a NATS server by which tenants that share a
+// cluster cannot reach one another: which accounts, what they export and import, and what each
+// user may publish and subscribe to.
 //
 // # Guarantees
 //
@@ -9,7 +9,7 @@
 //   - Answers come to a subject of the user's own, below [messages.Subjects.Replies].
 //   - Nothing here holds a password: the text names variables that the server reads.
 //
-// Everything here is computed; nothing is connected to.
+// The package connects to nothing.
 package tenant
 
 import (
@@ -36,7 +36,7 @@ const (
 // Roles are all of them.
 var Roles = []Role{Publish, Read, Decide}
 
-// Config says who is to be let in.
+// Config describes a tenant and the users who may log in.
 type Config struct {
 	Subjects messages.Subjects
 	// Tenant is a tenant's name.
@@ -86,10 +86,10 @@ func (c *Config) validate(taken map[string]bool) error {
 	return nil
 }
 
-// Layout is what a NATS server must be told.
+// Layout is what a NATS server must be configured with.
 type Layout struct {
 	Accounts []Account `json:"accounts"`
-	// Shared says that users and nodes are in one account, where permissions alone
+	// Shared reports whether users and nodes are in one account, where permissions alone
 	// keep them apart.
 	Shared bool `json:"shared"`
 }
@@ -104,7 +104,7 @@ type Account struct {
 	what      string
 }
 
-// User is somebody who logs in.
+// User is a login of an account, with its permissions.
 type User struct {
 	Name string `json:"name"`
 	// InboxPrefix is where the user's answers come to: one who connects must set it.
@@ -117,12 +117,12 @@ type User struct {
 	what      string
 }
 
-// Export is what an account gives to another one: a service, which takes requests,
-// or a stream, which is only listened to.
+// Export is what an account offers another one: a service, which takes requests, or a stream,
+// which is only listened to.
 type Export struct {
 	Service string `json:"service,omitempty"`
 	Stream  string `json:"stream,omitempty"`
-	// Streamed says that a request of the service has more than one answer.
+	// Streamed reports whether a request of the service has more than one answer.
 	Streamed bool     `json:"streamed,omitempty"`
 	Accounts []string `json:"accounts"`
 }
@@ -240,7 +240,7 @@ func anyOf(tenant string) messages.AgentID {
 // grant is a subject that a role needs.
 type grant struct {
 	subject string
-	// stream says that it is listened to, not published to; streamed that a request
+	// stream reports whether it is subscribed to, not published to; streamed whether a request
 	// has more than one answer.
 	stream, streamed bool
 	// named reports whether the server names the sender of the request.
@@ -324,8 +324,7 @@ func Node(s messages.Subjects) User {
 	}
 }
 
-// Admin is somebody who may do everything in the account of the nodes, as for
-// backups and doctor.
+// Admin is a user who may do everything in the account of the nodes, as for backups and doctor.
 func Admin() User {
 	return User{Name: adminUser, what: "for people: everything in this account, as backups and doctor need"}
 }

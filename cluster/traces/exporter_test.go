@@ -80,7 +80,7 @@ func (s *stage) run() {
 	s.exporter.Run(ended)
 }
 
-// view returns the spans that the log gives.
+// view returns the spans that the log yields.
 func (s *stage) view(a messages.AgentID, content bool) []projections.Span {
 	s.t.Helper()
 	fold := projections.Spans{Agent: a, Content: content}
@@ -93,7 +93,7 @@ func (s *stage) view(a messages.AgentID, content bool) []projections.Span {
 	return fold.Take()
 }
 
-// TestExporter holds that what is sent when a turn ends is what the log gives for it later, with
+// TestExporter holds that what is sent when a turn ends is what the log yields for it later, with
 // content only if that is wanted, and never for an encrypted agent.
 func TestExporter(t *testing.T) {
 	for name, c := range map[string]struct {

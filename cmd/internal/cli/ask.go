@@ -23,7 +23,7 @@ type turnFlags struct {
 	maxSteps           int
 }
 
-// turns gives cmd the flags of a command whose inputs become turns.
+// turns adds to cmd the flags of a command whose inputs become turns.
 func (f *turnFlags) turns(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.policy, "policy", string(messages.PolicyQueue),
@@ -55,7 +55,7 @@ type inputFlags struct {
 	id, deadline, reply string
 }
 
-// inputs gives cmd the flags of a command that sends an input.
+// inputs adds to cmd the flags of a command that sends an input.
 func (f *inputFlags) inputs(cmd *cobra.Command) {
 	f.turns(cmd)
 	fs := cmd.Flags()

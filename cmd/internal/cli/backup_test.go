@@ -32,7 +32,7 @@ type load struct {
 
 const (
 	loaded   = 4    // agents under load
-	mostLoad = 2000 // inputs, lest a slow machine fill its disk
+	mostLoad = 2000 // inputs, so that a slow machine does not fill its disk
 )
 
 // loads begins to publish. Every second input has an id of its own.
@@ -228,7 +228,7 @@ func TestBackupKilled(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.dir, "new")); err == nil {
 		t.Error("half a store has the folder's name")
 	}
-	w.file("new.restoring-9999999999/x", "") // told last, whatever number the other one has
+	w.file("new.restoring-9999999999/x", "") // named last, whatever number the other one has
 	w.run("restore", "store.tar", "--data", "new").exits(0, "an earlier restore was cut short", "new.restoring-", " new.restoring-9999999999:")
 	w.file("cut.tar.8.part", "")
 	w.file("cut.tar.gz.part", "of somebody else")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOneOfTwoDecisions has two people decide at the same time about a call, one at
-// the root of the tree and one at its agent: one of them is told of no success.
+// TestOneOfTwoDecisions has two people decide at the same time about a call, one at the root of
+// the tree and one at its agent: one of them gets no success.
 func TestOneOfTwoDecisions(t *testing.T) { // A45
 	w := newWorld(t)
 	w.file("reprise.yaml", strings.Replace(family, "    approval: always", "    approval: always\n    approval_timeout: 1h", 1))

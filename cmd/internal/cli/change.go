@@ -19,7 +19,7 @@ func (f *changeFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` of the reason, for the log")
 }
 
-// idFlag gives cmd the flag --id.
+// idFlag adds to cmd the flag --id.
 func idFlag(cmd *cobra.Command, id *string) {
 	cmd.Flags().StringVar(id, "id", "", "idempotency key: the same `ID` has no second effect among the agent's last 4,096 commands and those of the last 15 minutes, at most 16,384 (default: a new one)")
 }

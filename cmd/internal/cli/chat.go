@@ -46,7 +46,7 @@ type chat struct {
 	person asker // nil: there is none
 }
 
-// lineReader gives what the user says; its error is io.EOF at the end.
+// lineReader returns what the user says; its error is io.EOF at the end.
 type lineReader interface{ next() (string, error) }
 
 func (a *app) runChat(ctx context.Context, f turnFlags, agent string) error {

@@ -58,8 +58,8 @@ type app struct {
 	gone atomic.Bool
 }
 
-// Main runs the program with its arguments, the first of which is its name,
-// and gives its exit code.
+// Main runs the program with its arguments, the first of which is its name, and returns its exit
+// code.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	written := &output{Writer: out}
 	a := &app{in: in, out: written, err: errs, started: startedAs(args)}

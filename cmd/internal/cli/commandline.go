@@ -103,7 +103,7 @@ func (a *app) fromEnvironment(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// cause adds to a failure the variables that it may come from: each that gives a flag that it
+// cause adds to a failure the variables that it may come from: each that sets a flag that it
 // names, or, where the command line makes no sense, a value that it names.
 func (a *app) cause(f *failure) {
 	var names []string
@@ -276,7 +276,7 @@ func refused(name string, given pflag.Value) error {
 	case name == "tail" && (value == "0" || strings.HasPrefix(value, "-")):
 		return usage("--tail %s: it must be positive", value)
 	case name == "timeout" && strings.HasPrefix(value, "-"):
-		return usage("--timeout %s: it must be positive, or 0 to wait for ever", value)
+		return usage("--timeout %s: it must be positive, or 0 to wait forever", value)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func fixed() map[string][]string {
 // files are the flags that take a file or a folder, which shells complete by themselves.
 var files = []string{"accept", "auth", "candidate", "config", "creds", "data", "from-file", "index-dir", "key-file", "nkey", "redact", "salvage", "system-creds", "tlsca", "tlscert", "tlskey", "to"}
 
-// completion gives root the command completion, that of cobra with a help of its own.
+// completion adds to root the command completion, that of cobra with a help of its own.
 func completion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	cmd, _, _ := root.Find([]string{"completion"})
@@ -136,8 +136,8 @@ func (a *app) candidates(cmd *cobra.Command, name string, args []string, begun s
 	return found, how
 }
 
-// source gives what can be written to add, each with a few words about it. args are the arguments
-// before it, and begun its beginning.
+// source passes what can be written to add, each with a few words about it. args are the
+// arguments before it, and begun its beginning.
 type source func(ctx context.Context, c *client.Client, args []string, begun string, add func(word, about string))
 
 // sources are those of arguments and flags, by name, with that of the command before it where
@@ -197,7 +197,7 @@ func texted[T any](lines iter.Seq2[json.RawMessage, error], text func(T) (word, 
 	}
 }
 
-// agentsAndKinds adds agents whose address begins so, and the kinds of which there may be others.
+// agentsAndKinds adds agents whose address begins so, and the kinds that may have others.
 func agentsAndKinds(ctx context.Context, c *client.Client, args []string, begun string, add func(word, about string)) {
 	tenant, q := messages.DefaultTenant, messages.Query{View: "agents", Limit: mostSought}
 	switch parts := strings.Split(begun, "/"); len(parts) {
@@ -212,7 +212,7 @@ func agentsAndKinds(ctx context.Context, c *client.Client, args []string, begun 
 
 // kinds adds the kinds that nodes serve.
 func kinds(ctx context.Context, c *client.Client, _ []string, _ string, add func(word, about string)) {
-	nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // who may not ask has no words
+	nodes, _ := storeRows[gateway.NodeRow](ctx, c, "nodes") // a user who may not ask gets no words
 	for _, n := range nodes {
 		for _, kind := range n.Kinds {
 			add(kind, "")

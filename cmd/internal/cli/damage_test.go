@@ -85,7 +85,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	w.run("doctor", "--quick", "--deep").exits(2, "--quick")
 	w.run("doctor", "--deep", "--repair", "--rate", "5000").exits(1)
 
-	// What was wrong is in the backup as it was, and is told again.
+	// What was wrong is in the backup as it was, and is reported again.
 	w.run("backup", "store.tar").exits(0)
 	w.run("restore", "store.tar", "--data", "again").exits(1, "fail  log", "restored to again", "serve --data again`", "dev --data again`", "not sound")
 	w.run("restore", "store.tar", "--data", "more", "--no-check").exits(0, "restored to more")
@@ -94,7 +94,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	w.run("ask", "assistant/sound", "What is 6 times 3?", "--data", "again").exits(0, "18")
 	node.end(syscall.SIGTERM)
 
-	// Who must not be stored can be deleted, whatever state it is in.
+	// An agent that must not be stored can be deleted, whatever state it is in.
 	node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
 	w.run("delete", "assistant/newer", "--yes").exits(1, "newer version")
 	w.run("ask", "assistant/hole", "What is 17 times 3?").exits(0)

@@ -59,8 +59,8 @@ func (f *felling) look(ctx context.Context, agent string) (b branch, err error) 
 	return b, nil
 }
 
-// each gives an agent and those below it, each once and the lowest first, as they
-// are found now.
+// each calls give with an agent and those below it, each once and the lowest first, as they are
+// found now.
 func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, give func(messages.Inventory) error) error {
 	seen[agent] = true
 	b, err := f.look(ctx, agent)

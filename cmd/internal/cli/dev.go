@@ -116,7 +116,7 @@ func devAgents(f devFlags, cfg *cluster.Config) (file string, c *config.Config, 
 	case f.model != "":
 		return file, c, usage("--model is for the demo agents: %s names the models of its own", file)
 	}
-	c, err = fromFile(file, f.keys, cfg, true) // who talks to it owns it
+	c, err = fromFile(file, f.keys, cfg, true) // prompts come from the owner
 	return file, c, err
 }
 

@@ -31,7 +31,7 @@ was made.
 	return a.connects(cmd, defaultTimeout)
 }
 
-// parting is where two agents part, as diff gives it in JSON.
+// parting is where two agents part, as diff prints it in JSON.
 type parting struct {
 	// Last is the newest event that both have. 0: they have none in common.
 	Last messages.EventNumber `json:"last"`

@@ -74,7 +74,7 @@ func (a *app) runLetters(ctx context.Context, tenant string) error {
 	return a.listed(rows, err, "no dead letters", "")
 }
 
-// findLetter gives the dead letter of a number to do.
+// findLetter passes the dead letter of a number to do.
 func (a *app) findLetter(ctx context.Context, tenant, arg string, do func(context.Context, *client.Client, messages.DeadLetter) error) error {
 	seq, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || seq == 0 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A queue that stands still is told, however short it is.
+// A queue that makes no progress is reported, however short it is.
 func TestQueueThatStands(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, c := range []struct {

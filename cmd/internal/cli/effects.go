@@ -126,7 +126,7 @@ func outcomeText(e projections.Effect) string {
 	return outcome
 }
 
-// outputText is the beginning of what a call gave, or why it waits.
+// outputText is the beginning of what a call returned, or why it waits.
 func outputText(e projections.Effect) string {
 	text := e.Output
 	if text == "" {

@@ -30,7 +30,7 @@ type failure struct {
 // Error is what went wrong.
 func (f *failure) Error() string { return f.what }
 
-// Unwrap gives the cause, if there is one.
+// Unwrap returns the cause, if there is one.
 func (f *failure) Unwrap() error { return f.err }
 
 // usage is a command line that makes no sense.
@@ -54,7 +54,7 @@ const whenBack = "try again when it is back; what was stored is not lost"
 // silent ends the program with a code; everything is said already.
 func silent(code int) error { return &failure{code: code} }
 
-// report writes an error to standard error and gives the exit code.
+// report writes an error to standard error and returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
 		return 0

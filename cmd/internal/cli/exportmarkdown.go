@@ -130,7 +130,7 @@ func (x *markdownExport) turn(agent messages.AgentID, t projections.Turn) {
 			said = said || projections.ContentText(item.Content) == d.Output
 		}
 	}
-	if d.Output != "" && !said { // a tool or a hook has given it
+	if d.Output != "" && !said { // it is a tool's or a hook's
 		x.line("\n### Answer\n")
 		x.fence("", d.Output)
 	}

@@ -87,7 +87,7 @@ func (w whereFlag) Set(text string) error {
 	return nil
 }
 
-// callFlags gives cmd the flags that choose calls of tools.
+// callFlags adds to cmd the flags that choose calls of tools.
 func callFlags(cmd *cobra.Command, q *messages.Query) {
 	f := cmd.Flags()
 	f.StringVar(&q.Tool, "tool", "", "only calls of this `TOOL`")
@@ -95,18 +95,18 @@ func callFlags(cmd *cobra.Command, q *messages.Query) {
 	timeFlags(cmd, q, "only calls that were asked for")
 }
 
-// timeFlags gives cmd the flags --since and --until.
+// timeFlags adds to cmd the flags --since and --until.
 func timeFlags(cmd *cobra.Command, q *messages.Query, what string) {
 	cmd.Flags().Var(&when{at: &q.Since}, "since", what+" since then: 90m, 24h, 7d, a date or a time")
 	cmd.Flags().Var(&when{at: &q.Until}, "until", what+" before then")
 }
 
-// kindFlag gives cmd the flag --kind.
+// kindFlag adds to cmd the flag --kind.
 func kindFlag(cmd *cobra.Command, q *messages.Query) {
 	cmd.Flags().StringVar(&q.Kind, "kind", "", "only agents of this `KIND`")
 }
 
-// limitFlag gives cmd the flag --limit.
+// limitFlag adds to cmd the flag --limit.
 func limitFlag(cmd *cobra.Command, q *messages.Query) {
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "show at most `N` lines (default: all)")
 }

@@ -88,7 +88,7 @@ func TestFork(t *testing.T) { // A81
 	w.run("doctor", "--deep").exits(0)
 }
 
-// A turn in which two agents part is shown for each as it went on.
+// A turn in which two agents part is shown for each as it continued.
 func TestDiffInsideTurn(t *testing.T) { // A81
 	w := newWorld(t)
 	w.dev()

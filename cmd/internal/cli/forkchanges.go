@@ -14,7 +14,7 @@ import (
 // setUsage describes --set.
 const setUsage = "`NAME=VALUE`, may be repeated: model=PROVIDER/MODEL, instructions=TEXT or @FILE, tools=NAME,NAME"
 
-// setFlag gives cmd the flag --set, which may be given several times.
+// setFlag adds to cmd the flag --set, which may be given several times.
 func setFlag(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, setUsage)
 }

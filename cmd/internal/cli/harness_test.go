@@ -79,8 +79,8 @@ func (w *world) feed(in string, args ...string) result {
 	return w.begin(in, args...)()
 }
 
-// begin starts the program and gives a function that waits for its end. It is killed
-// after three minutes.
+// begin starts the program and returns a function that waits for its end. It is killed after
+// three minutes.
 func (w *world) begin(in string, args ...string) (wait func() result) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
@@ -220,8 +220,7 @@ func (w *world) dev() *proc {
 	return w.node("dev", "--listen", "127.0.0.1:0", "--sync", "relaxed")
 }
 
-// await follows an agent's log until an event of this type, and gives the
-// events from one on.
+// await follows an agent's log until an event of this type, and returns the events from one on.
 func (w *world) await(agent, kind string) (seen []map[string]any) {
 	w.t.Helper()
 	return w.until(agent, kind, func(ev map[string]any) bool { return ev["type"] == kind })
@@ -241,8 +240,8 @@ func data(ev map[string]any) map[string]any {
 	return d
 }
 
-// until follows an agent's log until the event that is waited for, which what
-// describes, and gives the events from one on.
+// until follows an agent's log until the event that is waited for, which what describes, and
+// returns the events from one on.
 func (w *world) until(agent, what string, is func(map[string]any) bool) (seen []map[string]any) {
 	w.t.Helper()
 	cmd := w.command(w.t.Context(), "events", agent, "--follow", "--from", "1", "-o", "json")

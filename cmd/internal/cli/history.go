@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// asOf gives cmd the flag --at.
+// asOf adds to cmd the flag --at.
 func asOf(cmd *cobra.Command, q *messages.Query) {
 	cmd.Flags().Uint64Var((*uint64)(&q.At), "at", 0, "show it as of this `EVENT` (default: the newest)")
 }

@@ -41,7 +41,7 @@ func holder(t *testing.T) *world {
 	return w
 }
 
-// started waits until the tool runs and gives its key and attempt.
+// started waits until the tool runs and returns its key and attempt.
 func (w *world) started() string {
 	w.t.Helper()
 	f, err := os.Open(filepath.Join(w.dir, "started"))
@@ -160,7 +160,7 @@ func TestTimeout(t *testing.T) {
 	w.started()
 	bounded := []string{"ask", "--id", "slow", "--timeout", "2s", "worker/slow", "use hold"}
 	late := w.run(bounded...)
-	for strings.Contains(late.err, "no answer within --timeout") || strings.Contains(late.err, "no NATS server answers") { // it heard of no turn in time
+	for strings.Contains(late.err, "no answer within --timeout") || strings.Contains(late.err, "no NATS server answers") { // it learned of no turn in time
 		late = w.run(bounded...)
 	}
 	late.exits(1, "did not end within 2s; it continues", "events worker/slow --follow")

@@ -143,7 +143,7 @@ func (f importFlags) read(file io.ReadSeeker) (chosen []*importedAgent, err erro
 	return chosen, f.rename(chosen)
 }
 
-// rename gives the chosen agent the address of --as.
+// rename sets the chosen agent's address to that of --as.
 func (f importFlags) rename(chosen []*importedAgent) (err error) {
 	switch {
 	case f.as == "":

@@ -14,7 +14,7 @@ import (
 // keyVariable holds the wrapping keys where neither flag nor file names them.
 const keyVariable = "REPRISE_KEY"
 
-// keyFlag gives cmd the flag --key-file.
+// keyFlag adds to cmd the flag --key-file.
 func keyFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "key-file", "",
 		"`FILE` with the wrapping key, 32 bytes in hex or base64; older keys may follow it (default: encryption in the config, else $"+keyVariable+")")

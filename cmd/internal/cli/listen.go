@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// heard is what the stream of an ask gave: an event or its end.
+// heard is what came of the stream of an ask: an event or its end.
 type heard struct {
 	ev  client.Event
 	err error
@@ -20,8 +20,8 @@ type heard struct {
 // while none is taken.
 const atHand = 64
 
-// listen sends the input. What comes is given by next until the stream ends, as
-// it does with ctx; stop ends it.
+// listen sends the input. next returns what comes until the stream ends, as it does with ctx;
+// stop ends it.
 func (t *turn) listen(ctx context.Context, in messages.Input) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, left := make(chan heard, atHand), make(chan struct{})
@@ -77,8 +77,8 @@ func (t *turn) await() (h heard, more bool) {
 	}
 }
 
-// lookAhead takes in what comes until found says so of an event, but not for
-// longer than some time; next gives it later.
+// lookAhead takes in what comes until found accepts an event, but not for longer than some time;
+// next returns it later.
 func (t *turn) lookAhead(ctx context.Context, within time.Duration, found func(client.Event) bool) bool {
 	end := time.NewTimer(within)
 	defer end.Stop()
@@ -103,7 +103,7 @@ func (t *turn) lookAhead(ctx context.Context, within time.Duration, found func(c
 	}
 }
 
-// late gives the agent's question about the call at a place, if it has come meanwhile.
+// late returns the agent's question about the call at a place, if it has come meanwhile.
 func (t *turn) late(place string) (q client.Question, came bool) {
 	for more := true; more; {
 		more = false
@@ -124,7 +124,7 @@ func (t *turn) late(place string) (q client.Question, came bool) {
 	return q, true
 }
 
-// takeIn learns from what came; next gives it later, unless it is a question.
+// takeIn learns from what came; next returns it later, unless it is a question.
 func (t *turn) takeIn(h heard) {
 	t.learn(h.ev)
 	if h.ev.Question == nil {
@@ -184,8 +184,8 @@ func (t *turn) decided(turn messages.TurnID, call messages.CallID) {
 // placeOf names a call: an id alone may come again in another turn.
 func placeOf(w projections.Waiting) string { return string(w.Turn) + "/" + string(w.Call) }
 
-// telling is how long a node may take to say what an agent does. Who may only prompt
-// is not answered at all.
+// telling is how long a node may take to report what an agent does. A user who may only prompt
+// gets no answer at all.
 const telling = 5 * time.Second
 
 // status is what the agent is doing now; false if that is not known.

@@ -15,7 +15,7 @@ type logging struct {
 	node string
 }
 
-// logFlags gives cmd the flags of its log; level is the usual one.
+// logFlags adds to cmd the flags of its log; level is the usual one.
 func (a *app) logFlags(cmd *cobra.Command, level slog.Level) {
 	f := cmd.Flags()
 	f.StringVar(&a.logging.level, "log-level", strings.ToLower(level.String()), "lowest `LEVEL` that is logged: debug, info, warn or error")

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// tenantFlag gives cmd the flag --tenant.
+// tenantFlag adds to cmd the flag --tenant.
 func tenantFlag(cmd *cobra.Command, tenant *string) {
 	cmd.Flags().StringVar(tenant, "tenant", messages.DefaultTenant, "`TENANT` to read")
 }

@@ -25,7 +25,7 @@ func connect(t *testing.T, w *world) *nats.Conn {
 	return nc
 }
 
-// subscribe hears what is published from now on.
+// subscribe receives what is published from now on.
 func subscribe(t *testing.T, w *world, subject string) *nats.Subscription {
 	t.Helper()
 	nc := connect(t, w)

@@ -134,7 +134,7 @@ func (n *node) serves(f httpFlags, given bool) error {
 	return nil
 }
 
-// nameFlag gives cmd the flag --name.
+// nameFlag adds to cmd the flag --name.
 func nameFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "name", "", "`NAME` of this node in nodes, drain and its log (default: the name of the machine)")
 }

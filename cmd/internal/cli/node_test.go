@@ -146,7 +146,7 @@ func TestServe(t *testing.T) {
 		second.end(syscall.SIGINT) // it had all of them: a slow machine has let the membership of the first one lapse
 		second = w.node("serve", "--nats", url)
 	}
-	none := strings.Contains(second.ready, " 0 of 64 partitions") // a slow machine has given it some by then
+	none := strings.Contains(second.ready, " 0 of 64 partitions") // a slow machine has moved some to it by then
 	if !strings.Contains(second.ready, "sync unknown") || !strings.Contains(second.ready, " of 64 partitions") {
 		t.Errorf("the second node: %s", second.ready)
 	}

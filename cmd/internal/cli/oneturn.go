@@ -141,17 +141,17 @@ func costText(u messages.Usage, cost messages.Cost) string {
 	return text
 }
 
-// turnFlag gives cmd the flag --turn.
+// turnFlag adds to cmd the flag --turn.
 func turnFlag(cmd *cobra.Command, q *messages.Query) {
 	cmd.Flags().StringVar((*string)(&q.Turn), "turn", "", "only what belongs to this `TURN`, such as t12")
 }
 
-// tailFlag gives cmd the flag --tail.
+// tailFlag adds to cmd the flag --tail.
 func tailFlag(cmd *cobra.Command, q *messages.Query, what string) {
 	cmd.Flags().IntVar(&q.Tail, "tail", 0, "only the newest `N` "+what)
 }
 
-// noneOf is the error for a turn of which there is nothing; nil if q names none.
+// noneOf is the error for a turn without anything to show; nil if q names none.
 func (a *app) noneOf(agent string, q messages.Query) error {
 	if q.Turn == "" {
 		return nil

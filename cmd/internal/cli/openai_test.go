@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// modelServer answers every chat completion with one word and tells what it
-// was asked with.
+// modelServer answers every chat completion with one word and sends what it was asked with to
+// asked.
 func modelServer(t *testing.T) (url string, asked chan string) {
 	asked = make(chan string, 16)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

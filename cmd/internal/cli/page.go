@@ -95,7 +95,7 @@ func (u untilClosed) Write(b []byte) (int, error) {
 // watchEvery is how often --watch prints a list.
 const watchEvery = 2 * time.Second
 
-// watched gives cmd the flag --watch.
+// watched adds to cmd the flag --watch.
 func (a *app) watched(cmd *cobra.Command) {
 	var on bool
 	cmd.Flags().BoolVarP(&on, "watch", "w", false, fmt.Sprintf("on a terminal, print the list again every %v until Ctrl-C", watchEvery))

@@ -59,10 +59,10 @@ const (
 	heeding = 10 * time.Second
 )
 
-// settleHere asks the person at the terminal about what a paused turn waits for,
-// one call after the other, and gives what it waits for then; false if it
-// continues. Where the agent asks its caller, that question is answered: who
-// prompts may have no right to publish commands. Otherwise a command decides.
+// settleHere asks the person at the terminal about what a paused turn waits for, one call after
+// the other, and returns what it waits for then; false if it continues. Where the agent asks its
+// caller, that question is answered: a user who prompts may have no right to publish commands.
+// Otherwise a command decides.
 func (t *turn) settleHere(ctx context.Context, e messages.TurnPaused) (projections.AgentStatus, bool, error) {
 	offers := true
 	for left := t.person == nil; !left; {
@@ -102,7 +102,7 @@ func (t *turn) unasked(waiting []projections.Waiting) (first projections.Waiting
 	return first, true
 }
 
-// callOf is the place of the call that a question is about, as placeOf gives it.
+// callOf is the place of the call that a question is about, as placeOf returns it.
 func callOf(q client.Question) string { return q.ID[:max(0, strings.LastIndexByte(q.ID, '/'))] }
 
 // answerOffered asks the person what the agent asks its caller. left means that
@@ -145,7 +145,7 @@ func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, 
 	if line == "" || err != nil {
 		return true, err
 	}
-	if q, came := t.late(placeOf(w)); came { // who prompts may have no right to publish commands
+	if q, came := t.late(placeOf(w)); came { // a user who prompts may have no right to publish commands
 		return t.answer(ctx, q, line)
 	}
 	_, err = t.client.Do(ctx, t.agent, v.Command(messages.Approval{Turn: w.Turn, Call: w.Call, ArgsHash: w.ArgsHash}))

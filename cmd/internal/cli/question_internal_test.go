@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// asking is a turn whose stream the test gives, with a person who says yes.
+// asking is a turn whose stream the test writes, with a person who says yes.
 func asking(t *testing.T, waits ...messages.CallID) (*turn, chan heard) {
 	server, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -38,7 +38,7 @@ type remoteFlags struct {
 	timeout time.Duration
 }
 
-// connects gives cmd the flags of a command that talks to a node.
+// connects adds to cmd the flags of a command that talks to a node.
 func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command {
 	a.serverFlags(cmd)
 	f := cmd.PersistentFlags()
@@ -63,8 +63,8 @@ func (r *remoteFlags) read(cmd *cobra.Command) {
 	r.timeout, _ = cmd.Flags().GetDuration("timeout") // 0 where there is no such flag
 }
 
-// serverFlags gives cmd the flags that choose a NATS server. They are persistent for its help to list
-// them apart.
+// serverFlags adds to cmd the flags that choose a NATS server. They are persistent for its help
+// to list them apart.
 func (a *app) serverFlags(cmd *cobra.Command) {
 	f, o := cmd.PersistentFlags(), &a.remote.options
 	f.StringVar(&o.URL, "nats", "", "`URL` of the NATS server, or several: url,url, each with its own user:password@ if there is a login (default: NATS_URL)")
@@ -227,7 +227,7 @@ func address(arg string) (string, error) {
 	return id.String(), nil
 }
 
-// view gives each line of what a node answers to each.
+// view passes each line of what a node answers to each.
 type view func(each func(json.RawMessage) error) error
 
 // ofAgent is a view of an agent.
@@ -276,7 +276,7 @@ func (a *app) ofStore(ctx context.Context, name string) view {
 	}
 }
 
-// read gives each line of an answer to each.
+// read passes each line of an answer to each.
 func (a *app) read(ctx context.Context, follow bool, each func(json.RawMessage) error, ask func(context.Context, *client.Client) iter.Seq2[json.RawMessage, error]) error {
 	c, p, done, err := a.reader(ctx, follow)
 	if err != nil {

@@ -15,8 +15,8 @@ type raiseFlags struct {
 	duration      time.Duration
 }
 
-// raises gives cmd the flags that set new limits. Their names begin with
-// prefix; whose is what they limit.
+// raises adds to cmd the flags that set new limits. Their names begin with prefix; whose is what
+// they limit.
 func (f *raiseFlags) raises(cmd *cobra.Command, prefix, whose string) {
 	fs := cmd.Flags()
 	fs.IntVar(&f.steps, prefix+"max-steps", 0, "new limit: `N` model calls in "+whose+" (default: the current one)")

@@ -121,8 +121,8 @@ func (s *salvaging) run(ctx context.Context, temp string) error {
 	return errors.Join(err, stop())
 }
 
-// compare holds what the server gave of the copy to what was copied. Of other streams than
-// the log and the inputs that wait it may have removed what expired.
+// compare holds what the server found of the copy to what was copied. Of other streams than the
+// log and the inputs that wait it may have removed what expired.
 func (s *salvaging) compare(root string) error {
 	names := natslog.NamesOf(messages.Subjects{Root: root})
 	must := []string{names.Inbox()}

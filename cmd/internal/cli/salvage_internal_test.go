@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// TestCopyIsCounted holds that no backup is made of a copy of which a server gives less than
-// was copied, but for what expires.
+// TestCopyIsCounted holds that no backup is made of a copy of which a server finds less than was
+// copied, but for what expires.
 func TestCopyIsCounted(t *testing.T) {
 	for stream, wrong := range map[string]bool{"REPRISE_LOG_7": true, "REPRISE_IN": true, "REPRISE_DLQ": false} {
 		for _, there := range []uint64{4, 5} {

@@ -144,8 +144,8 @@ providers:
 	}
 }
 
-// serveWithLogin starts a server that lets one user in, and gives its address with the
-// login in it.
+// serveWithLogin starts a server that lets one user in, and returns its address with the login in
+// it.
 func serveWithLogin(t *testing.T, dir, user, password string) string {
 	t.Helper()
 	srv, err := embedded.Start(embedded.Config{

@@ -67,7 +67,7 @@ const maxReplicas = 5
 type storedStream struct {
 	Stream   string `json:"stream"`
 	Replicas int    `json:"replicas"`
-	// Want is how many copies it shall have.
+	// Want is how many copies it is to have.
 	Want int `json:"want"`
 	// Whole reports whether it has them, all current.
 	Whole  bool     `json:"whole"`

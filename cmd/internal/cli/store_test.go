@@ -22,7 +22,7 @@ const oneAgent = `agents:
     instructions: Be brief.
 `
 
-// servers runs n servers of a cluster in this process and gives their addresses.
+// servers runs n servers of a cluster in this process and returns their addresses.
 func servers(t *testing.T, n int) string {
 	t.Helper()
 	all, err := embedded.StartCluster(t.Context(), n, embedded.Config{
@@ -84,7 +84,7 @@ func TestStoreUpgrade(t *testing.T) {
 	}
 }
 
-// whole says that each of the streams has so many copies.
+// whole reports whether each of the streams has so many copies.
 func whole(all []map[string]any, copies int) bool {
 	for _, s := range all {
 		if s["whole"] != true || fmt.Sprint(s["replicas"]) != fmt.Sprint(copies) {

@@ -21,7 +21,7 @@ const (
 	serviceVariable     = "OTEL_SERVICE_NAME"
 )
 
-// otlpFlag gives a command that runs a node the flag --otlp.
+// otlpFlag adds to a command that runs a node the flag --otlp.
 func otlpFlag(cmd *cobra.Command, address *string) {
 	cmd.Flags().StringVar(address, "otlp", "", "base `URL` of an OpenTelemetry collector that accepts OTLP over HTTP, for the spans of turns, such as http://localhost:4318 (default: telemetry in the file, else $"+otlpVariable+", else nothing is sent)")
 }

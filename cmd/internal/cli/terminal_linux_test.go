@@ -21,13 +21,13 @@ type terminal struct {
 	said   string
 }
 
-// onTerminal starts the program as somebody at a terminal does.
+// onTerminal starts the program as a person at a terminal does.
 func (w *world) onTerminal(args ...string) *terminal {
 	w.t.Helper()
 	return w.typedAhead("", args...)
 }
 
-// typedAhead is onTerminal for somebody who types before the program runs.
+// typedAhead is onTerminal for a person who types before the program runs.
 func (w *world) typedAhead(text string, args ...string) *terminal {
 	w.t.Helper()
 	return w.onScreen(200, text, args...)
@@ -83,7 +83,7 @@ func (s *terminal) sees(text string) {
 	s.seesOne(text)
 }
 
-// seesOne is sees for one of several texts, and gives it.
+// seesOne is sees for one of several texts, and returns it.
 func (s *terminal) seesOne(texts ...string) (text string) {
 	s.t.Helper()
 	s.bound()

@@ -35,7 +35,7 @@ var laterNames = []string{"in", "at", "cron", "tz", "name"}
 // any reports whether one of the flags was given.
 func (f *laterFlags) any() bool { return slices.ContainsFunc(laterNames, f.set.Changed) }
 
-// tolerance is how long ago --at may be: who types a time means one to come.
+// tolerance is how long ago --at may be: a person who types a time means one to come.
 const tolerance = time.Minute
 
 // schedule reads the flags. deadline is the input's; nil: it has none.

@@ -30,7 +30,7 @@ type turn struct {
 	aborted bool
 	// limit is what is known of the turn's limits.
 	limit limit
-	// stream gives what the agent says; ahead was taken from it before its time.
+	// stream has what the agent says; ahead was taken from it before its time.
 	stream <-chan heard
 	ahead  []heard
 	// known are the calls that wait for approval as the stream has them, by their
@@ -77,8 +77,8 @@ func (t *turn) follow(ctx context.Context, in messages.Input) error {
 	return failed
 }
 
-// somebody makes sure that a node is there: an ask would wait for one for ever. Who
-// may only prompt gets no answer, and asks all the same.
+// somebody makes sure that a node is there: an ask would wait for one forever. A user who may
+// only prompt gets no answer, and asks all the same.
 func (t *turn) somebody(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, telling)
 	defer cancel()

@@ -46,7 +46,7 @@ func (a *app) newTerminalLines(prompt string) *terminalLines {
 	return l
 }
 
-// edits makes an editor of what from gives.
+// edits makes an editor of what from reads.
 func (l *terminalLines) edits(from io.Reader) *term.Terminal {
 	return term.NewTerminal(struct {
 		io.Reader
@@ -54,7 +54,7 @@ func (l *terminalLines) edits(from io.Reader) *term.Terminal {
 	}{from, l.app.out}, "")
 }
 
-// restoreOnTerm gives the terminal back before SIGTERM ends the process.
+// restoreOnTerm restores the terminal before SIGTERM ends the process.
 func (l *terminalLines) restoreOnTerm() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
@@ -95,7 +95,7 @@ func (l *terminalLines) line(prompt string) (string, error) {
 	return strings.TrimSuffix(line, "\n"), err
 }
 
-// edited is a line that an editor gives.
+// edited is a line that an editor returns.
 func (l *terminalLines) edited(editor *term.Terminal, prompt string) (string, error) {
 	fd := int(l.file.Fd())
 	state, err := term.MakeRaw(fd)
@@ -140,7 +140,7 @@ func (l *terminalLines) ask(_ context.Context, prompt string) (string, error) {
 	return line, nil
 }
 
-// close saves the history and gives the terminal back.
+// close saves the history and restores the terminal.
 func (l *terminalLines) close() {
 	if l.past.save(); l.before != nil {
 		l.restore()
@@ -169,7 +169,7 @@ type typed struct {
 	pastes  []string
 }
 
-// Read gives the editor what it understands.
+// Read returns what the editor understands.
 func (t *typed) Read(p []byte) (int, error) {
 	for len(t.ready) == 0 {
 		buffer := make([]byte, 4096)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// pieces gives text in pieces of at most n bytes.
+// pieces reads text in pieces of at most n bytes.
 type pieces struct {
 	text string
 	n    int

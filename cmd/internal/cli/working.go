@@ -15,7 +15,7 @@ import (
 // for, its tool calls, attempts that failed and what it used.
 type working struct {
 	line *progress
-	// since is when something was heard last, began when the input was sent.
+	// since is when something came last, began when the input was sent.
 	since, began time.Time
 	calls        map[messages.CallID]toolCall
 	// running is the call that began last and runs; nil: none.
@@ -41,7 +41,7 @@ func newWorking(line *progress) *working {
 	return &working{line: line, since: now, began: now, calls: make(map[messages.CallID]toolCall)}
 }
 
-// spinning is how long nothing is heard before that is shown, so that nothing flickers.
+// spinning is how long nothing comes before that is shown, so that nothing flickers.
 const spinning = 400 * time.Millisecond
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")

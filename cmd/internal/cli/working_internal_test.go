@@ -29,7 +29,7 @@ func TestWorking(t *testing.T) {
 		want  string
 	}{
 		{messages.ModelFailed{Kind: "overloaded", Message: "503", Attempt: 1, RetryAt: &retry, Cost: 500_000_000}, `^· model overloaded: 503; try 2 in [12]\.\d s$`},
-		{messages.ModelFailed{Kind: "overloaded", Message: "503", Attempt: 2}, `^$`}, // the turn's end tells
+		{messages.ModelFailed{Kind: "overloaded", Message: "503", Attempt: 2}, `^$`}, // the turn's end says so
 		{messages.ModelCompleted{Cost: 1_000_000_000}, `^$`},
 		{messages.ToolRequested{Call: "c1", Tool: "logs", Arguments: `{"service":"a","lines":3}`}, `^$`},
 		{messages.ToolStarted{Call: "c1", Tool: "logs"}, `^$`},

@@ -19,8 +19,8 @@ const (
 	maxPrice       = 1e6 // for a million tokens
 )
 
-// budget reads the limits of a turn and of all turns together. It gives the
-// places of the limits in money.
+// budget reads the limits of a turn and of all turns together. It returns the places of the
+// limits in money.
 func (r *reader) budget(n *node, a *AgentConfig) []*node {
 	var costs []*node
 	part := func(name string, keys *section, into *messages.Limits) func(*node) {

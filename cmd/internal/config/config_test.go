@@ -193,7 +193,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestKeys tells when a provider may do without a key.
+// TestKeys checks when a provider may do without a key.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		provider string

@@ -20,8 +20,8 @@ const (
 	maxExpressionNodes = 200
 )
 
-// functions are those of the language that take time in proportion to what they
-// are given and say the same of the same arguments every time.
+// functions are those of the language that take time in proportion to their arguments and return
+// the same for the same arguments every time.
 var functions = []string{
 	"abs", "all", "any", "ceil", "count", "filter", "floor", "keys", "len", "lower",
 	"max", "min", "none", "one", "round", "sum", "trim", "upper", "values",
@@ -124,9 +124,8 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
-// required has every other field fetched by given, which fails where the
-// language gives nil: a comparison with nil would decide without having seen
-// anything.
+// required has every other field fetched by given, which fails where the language yields nil: a
+// comparison with nil would decide without having seen anything.
 type required struct{ optionals }
 
 // Visit replaces the fetching of a field.

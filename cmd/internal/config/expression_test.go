@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// asked is what an expression says of arguments: yes, no or why it cannot tell.
+// asked is what an expression says of arguments: yes, no or why it cannot decide.
 func asked(t *testing.T, expression, args string) string {
 	t.Helper()
 	p, found := compile(expression, arguments{})
@@ -64,8 +64,8 @@ func TestExpression(t *testing.T) {
 	}
 }
 
-// A40: what an expression cannot tell counts as yes, so it must be an error, and
-// none that says that the arguments do not fit.
+// A40: what an expression cannot decide counts as yes, so it must be an error, and none that says
+// that the arguments do not fit.
 func TestExpressionThatCannotTell(t *testing.T) {
 	list := func(n int) string { return `{"a":[` + strings.TrimSuffix(strings.Repeat("1,", n), ",") + `]}` }
 	for _, c := range []struct{ expression, args, want string }{
@@ -131,7 +131,7 @@ func TestExpressionsThatAreTooMuch(t *testing.T) { // A102
 	}
 }
 
-// TestSchemasThatAreOpen tells when an argument may come that no property names.
+// TestSchemasThatAreOpen checks when an argument may come that no property names.
 func TestSchemasThatAreOpen(t *testing.T) { // A40
 	for parameters, ok := range map[string]bool{
 		``:                           false,

@@ -223,7 +223,7 @@ func (r *reader) amount(name string, high float64, into *float64) func(*node) {
 	return r.decimal(name, 0, high, func(v float64) { *into = v })
 }
 
-// decimal gives a number from low to high to set.
+// decimal passes a number from low to high to set.
 func (r *reader) decimal(name string, low, high float64, set func(float64)) func(*node) {
 	want := fmt.Sprintf("a number from %g to ", low) + strconv.FormatFloat(high, 'f', -1, 64)
 	return func(n *node) {

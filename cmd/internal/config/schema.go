@@ -12,7 +12,7 @@ var schemaTypes = map[string]kinds{
 	"string": aText, "number": aNumber, "integer": aNumber, "boolean": aBool, "null": aNil, "array": aList, "object": aMapping,
 }
 
-// schemas gives the shapes of what fits the schemas of one document.
+// schemas returns the shapes of what fits the schemas of one document.
 type schemas struct {
 	root *node
 	left int            // steps

@@ -48,8 +48,8 @@ func TestHistoryBites(t *testing.T) {
 	}
 }
 
-// TestFigures holds that what is lost and doubled is counted, and that a pause is no
-// pause while an agent waits for somebody.
+// TestFigures holds that what is lost and doubled is counted, and that a pause is no pause while
+// an agent waits for a person.
 func TestFigures(t *testing.T) {
 	const agent = "default/worker/a"
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -36,7 +36,7 @@ type sent struct {
 	Refused messages.Code
 }
 
-// owed says that the agent must have taken it: it was acknowledged, and nothing
+// owed reports whether the agent must have taken it: it was acknowledged, and nothing
 // about it may be refused.
 func (s *sent) owed() bool {
 	return s.Life > 0 && s.Refused == "" && s.Policy != messages.PolicyReject
@@ -120,8 +120,7 @@ func sameEvent(a, b client.Event) bool {
 	return a.Type == b.Type && a.Frame == b.Frame && string(a.Data) == string(b.Data)
 }
 
-// see writes an event down. If it was another when it was shown before, that one
-// is given.
+// see writes an event down. If it was another when it was shown before, that one is returned.
 func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
 	same = true
 	b.Write(func() {
@@ -193,7 +192,7 @@ type fields struct {
 	Fork        string
 }
 
-// task is what a call that was asked for gives another agent to do.
+// task is what a call that was asked for wants of another agent.
 func (f fields) task() (text string, ok bool) {
 	var a struct{ Input string }
 	ok = (f.Tool == ask || f.Tool == deep) && json.Unmarshal([]byte(f.Arguments), &a) == nil

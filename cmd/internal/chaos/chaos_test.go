@@ -71,8 +71,8 @@ func TestChaos(t *testing.T) {
 	w.finish()
 }
 
-// perGeneration is after how many rounds the load turns to new agents, lest
-// histories grow without end.
+// perGeneration is after how many rounds the load turns to new agents, so that
+// histories do not grow without end.
 const perGeneration = 20
 
 // newSingle builds the binary and opens what is outside of it.
@@ -261,7 +261,7 @@ func (w *world) examine(server string) {
 	}
 }
 
-// errOver says that the run was given up.
+// errOver is the error of a run that was given up.
 var errOver = errors.New("the time for the run is over; -limit sets it")
 
 // world is everything outside of the nodes.

@@ -187,7 +187,7 @@ func (t *trial) agree(input string, c *task, f fields) {
 	}
 }
 
-// isMortal says that an agent is one of those that are deleted, isMortals that a
+// isMortal reports whether an agent is one of those that are deleted, isMortals whether a
 // text comes from one.
 func isMortal(agent string) bool {
 	return strings.HasSuffix(agent, "/m0") || strings.HasSuffix(agent, "/m1")

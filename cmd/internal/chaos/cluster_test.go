@@ -171,7 +171,7 @@ func (c *cluster) start(n *clustertest.Node) {
 	c.letGo()
 }
 
-// ended says that a process is no more.
+// ended records that a process is gone.
 func (c *cluster) ended(process string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,7 +196,7 @@ func (c *cluster) close() {
 // attemptTime is how long a client waits before it tries through another endpoint.
 const attemptTime = 15 * time.Second
 
-// open gives an endpoint, which is that of some node.
+// open returns an endpoint, which is that of some node.
 func (c *cluster) open(ctx context.Context) (*endpoint, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

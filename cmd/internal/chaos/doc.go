@@ -9,12 +9,12 @@
 // acknowledgement, model call, tool before or after its effect, or fact. When
 // all rounds are over, the books are held against the agents' logs.
 //
-// Agents ask others, two levels deep, whose gated calls the person decides at the
-// root; some results are larger than a frame, some inputs come later, one kind is
-// compacted, and all pass out of memory within a second. Children are deleted
-// while somebody waits for them. Two agents are deleted again and again, and begin
-// again under the same address with the same ids: nothing of an earlier life may be
-// read, be stored or come again. The store is encrypted if the seed is even.
+// Agents ask others, two levels deep, whose gated calls the person decides at the root; some
+// results are larger than a frame, some inputs come later, one kind is compacted, and all pass
+// out of memory within a second. Children are deleted while their parents wait for them. Two
+// agents are deleted again and again, and begin again under the same address with the same ids:
+// nothing of an earlier life may be read, be stored or come again. The store is encrypted if the
+// seed is even.
 //
 // Agents are forked at events that the seed chose, inside of turns and forks of forks too, and exports of
 // them are imported under other addresses. Some of these use their tools, some are deleted with the forks

@@ -14,9 +14,9 @@ import (
 // system is what the load is put on: one node that is killed again and again, or a
 // cluster.
 type system interface {
-	// open gives a way in, waiting until there is one.
+	// open returns a way in, waiting until there is one.
 	open(ctx context.Context) (*endpoint, error)
-	// met is told of an event. It may hold who tells it until a fault has struck.
+	// met is notified of an event. It may hold its caller until a fault has struck.
 	met(what string)
 	// calm waits until no program works for a call any more that was begun by a node
 	// which does not have its agent now.

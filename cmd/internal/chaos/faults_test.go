@@ -16,11 +16,11 @@ type fault struct {
 	name string
 	// weight is how often it is drawn, among the weights of all.
 	weight int
-	// strike does it and gives what undoes it. Of nodes it harms the one it is given.
+	// strike does it and returns what undoes it. Of nodes it harms the one it is given.
 	strike func(*cluster, *clustertest.Node) (undo func())
 	// lasts is how long it is in effect at most, drawn evenly.
 	lasts time.Duration
-	// drains says that a node ends in order, which waits for the tools that run.
+	// drains reports whether a node ends in order, which waits for the tools that run.
 	drains bool
 	// hangs is set if a node is silent, with its connections as they are.
 	hangs bool
@@ -86,8 +86,8 @@ var faults = []fault{
 	}},
 }
 
-// draw gives what is done in a round: one fault, sometimes two that do not touch.
-// Each is done once before any is done again.
+// draw returns what is done in a round: one fault, sometimes two that do not touch. Each is done
+// once before any is done again.
 func (c *cluster) draw() []fault {
 	all := 0
 	for _, f := range faults {
@@ -223,8 +223,8 @@ func (c *cluster) round(some ...fault) {
 	}
 }
 
-// bite mutes nodes until the fence has refused something, but not for ever: a short
-// run may have had no write on its way when it mattered.
+// bite mutes nodes until the fence has refused something, but not forever: a short run may have
+// had no write on its way when it mattered.
 func (c *cluster) bite() {
 	mute := faults[slices.IndexFunc(faults, func(f fault) bool { return f.name == "mute" })]
 	for range 12 {

@@ -157,7 +157,8 @@ func (f *forker) imports(b *branch) error {
 	return err
 }
 
-// run runs a command of the product until it succeeds, but not for ever. It is killed with the endpoint.
+// run runs a command of the product until it succeeds, but not forever. It is killed with the
+// endpoint.
 func (f *forker) run(args ...string) (out []byte, err error) {
 	tries := 0
 	_, over := f.w.insist(func(d *endpoint) error {

@@ -32,8 +32,8 @@ const (
 // listed is an operation on a list: an append, or a read if ID is empty.
 type listed struct{ List, ID string }
 
-// lists are append-only, and an id is in one once: appended again, it stays where it
-// is. What was read is all there was. The state and what a read gives are the ids.
+// lists are append-only, and an id is in one once: appended again, it stays where it is. What was
+// read is all there was. The state and what a read returns are the ids.
 var listModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 		by := make(map[string][]porcupine.Operation)
@@ -62,7 +62,7 @@ var listModel = porcupine.Model{
 	},
 }
 
-// history is what clients did to lists and were told. Safe for concurrent use.
+// history is what clients did to lists and what was returned. Safe for concurrent use.
 type history struct {
 	began time.Time
 
@@ -77,7 +77,7 @@ func newHistory() *history { return &history{began: time.Now(), used: make(map[s
 // now is the time as the history has it.
 func (h *history) now() int64 { return int64(time.Since(h.began)) }
 
-// draw gives a list, and turns to another one when it was given enough.
+// draw returns a list, and turns to another one when it was given enough.
 func (h *history) draw(r *rand.Rand) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +89,7 @@ func (h *history) draw(r *rand.Rand) string {
 	return list
 }
 
-// begin enters an operation that may never return, and gives what ends it.
+// begin enters an operation that may never return, and returns what ends it.
 func (h *history) begin(client int, op listed) (end func(output any)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *history) begin(client int, op listed) (end func(output any)) {
 	}
 }
 
-// done are the operations of now. A read that did not return tells nothing.
+// done are the operations of now. A read that did not return says nothing.
 func (h *history) done() (ops []porcupine.Operation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +172,7 @@ func (h *history) read(w *world, number int, list string) {
 	}
 }
 
-// readList gives the ids in order, as the model's state has them.
+// readList returns the ids in order, as the model's state has them.
 func readList(d *endpoint, list string) (ids string, err error) {
 	for line, err := range d.client.Query(d.ctx, list, messages.Query{View: "events"}) {
 		var refused *messages.Error

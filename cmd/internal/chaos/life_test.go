@@ -178,8 +178,8 @@ func (w *single) listen(l *life, said *os.File) {
 	}
 }
 
-// reach connects a client, and tries again while ctx lasts: a machine that stands still
-// lets the time of an attempt pass.
+// reach connects a client, and tries again while ctx lasts: a machine that stalls lets the time
+// of an attempt pass.
 func reach(ctx context.Context, url string) (*client.Client, error) {
 	for {
 		c, err := client.Connect(ctx, client.Options{URL: url, Name: "chaos"})
@@ -204,7 +204,7 @@ func (l *life) kill() {
 	<-l.dead
 }
 
-// stop asks the process to end in order, and gives how it did.
+// stop asks the process to end in order, and returns how it did.
 func (l *life) stop() error {
 	l.killed.Store(true)
 	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -217,8 +217,8 @@ func (l *life) stop() error {
 	return nil
 }
 
-// met is told of an event. It kills the node if the round ends with it, and
-// returns when the node is dead.
+// met is notified of an event. It kills the node if the round ends with it, and returns when the
+// node is dead.
 func (w *single) met(what string) {
 	w.mu.Lock()
 	l, changed := w.life, w.changed
@@ -244,8 +244,8 @@ func (w *single) met(what string) {
 	}
 }
 
-// wait waits for the end of the round. It counts seconds one by one: a machine
-// that stands still for minutes takes one of them, not all.
+// wait waits for the end of the round. It counts seconds one by one: a machine that stalls for
+// minutes takes one of them, not all.
 func (w *single) wait() {
 	l := w.life
 	for range patience {
@@ -264,7 +264,7 @@ func (w *single) wait() {
 		*seed, l.number, l.end.what, l.end.n, patience, w.book, w.book.unended(), l.tail())
 }
 
-// open gives an endpoint of a node that is ready, waiting for it.
+// open returns an endpoint of a node that is ready, waiting for it.
 func (w *single) open(ctx context.Context) (*endpoint, error) {
 	for {
 		w.mu.Lock()

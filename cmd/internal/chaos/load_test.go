@@ -40,7 +40,7 @@ func (w *world) agent(n int) string {
 	return fmt.Sprintf("%s/%s/g%d-%d", tenants[n%len(tenants)], kinds[n%len(kinds)], w.generation.Load(), n)
 }
 
-// isCleared says that the agent is one of those that are cleared, which takes
+// isCleared reports whether the agent is one of those that are cleared, which takes
 // back what is to come later.
 func (w *world) isCleared(agent string) bool {
 	for n := range cleared {
@@ -67,7 +67,7 @@ func (p plan) String() string {
 // text is what the input says.
 func (p plan) text(id string) string { return strings.TrimSpace("do " + id + ": " + p.String()) }
 
-// output is what its turn says in the end, if every call gives its result.
+// output is what its turn says in the end, if every call returns its result.
 func (p plan) output(id string) string {
 	words := []string{"done " + id + ":"}
 	for position, word := range slices.Concat(p...) {
@@ -76,7 +76,7 @@ func (p plan) output(id string) string {
 	return strings.Join(words, " ")
 }
 
-// result is what the call of a word gives.
+// result is what the call of a word returns.
 func result(word, id string, position int) string {
 	if _, task, ok := below(word, id, position); ok {
 		return readTask(task)
@@ -97,7 +97,7 @@ const (
 	deep = "deep"
 )
 
-// below is what a word gives another agent to do, if it is one of an agent.
+// below is what a word wants of another agent, if it is one of an agent.
 func below(word, id string, position int) (tool, text string, ok bool) {
 	tool, rest, ok := strings.Cut(word, ":")
 	if tool == deep {
@@ -108,11 +108,11 @@ func below(word, id string, position int) (tool, text string, ok bool) {
 	return tool, fmt.Sprintf("do %s.%d: %s", id, position, rest), ok
 }
 
-// isBelow says that an id in a text is of an agent's task, not of a publisher.
+// isBelow reports whether an id in a text is of an agent's task, not of a publisher.
 func isBelow(id string) bool { return strings.Contains(id, ".") }
 
-// retold is how an agent tells the result of a call: one that works for another
-// tells it whole, the others name what is large and what an agent has said.
+// retold is how an agent repeats the result of a call: one that works for another repeats it
+// whole, the others name what is large and what an agent has said.
 func retold(id, result string) string {
 	if isBelow(id) || len(result) < 1000 && !strings.HasPrefix(result, "done ") {
 		return result
@@ -351,7 +351,7 @@ func (p *publisher) settle(s *sent, life int, err error) {
 	}
 }
 
-// send gives an input to a node and returns when it is acknowledged.
+// send sends an input to a node and returns when it is acknowledged.
 func (p *publisher) send(d *endpoint, s *sent, prompt bool) error {
 	in := messages.Input{ID: s.ID, Policy: s.Policy, Content: messages.TextContent(s.Plan.text(cmp.Or(s.Said, s.ID)))}
 	if s.Delay > 0 {

@@ -23,8 +23,8 @@ import (
 // that begins afresh under its address and is sent inputs under the same ids.
 const mortals = 2
 
-// mortal gives such an agent its lives. What it says in a life is marked with
-// the number of it, as in m0-1_3: input m0-1 in life 3.
+// mortal leads such an agent through its lives. What it says in a life is marked with the number
+// of it, as in m0-1_3: input m0-1 in life 3.
 type mortal struct {
 	w      *world
 	name   string
@@ -32,7 +32,7 @@ type mortal struct {
 	random *rand.Rand
 
 	life int
-	// tombstone ends the life before this one, sent is what this one was given.
+	// tombstone ends the life before this one, sent is what was sent in this one.
 	tombstone messages.EventNumber
 	sent      map[string]bool
 }
@@ -238,8 +238,8 @@ func (m *mortal) told(t *trial) {
 	}
 }
 
-// earlier finds what a mortal was told or has said itself, with the number of the
-// life. What its children were told is theirs.
+// earlier finds what a mortal was sent or has said itself, with the number of the life. What its
+// children were sent is theirs.
 var earlier = regexp.MustCompile(`\bm(\d)-\d_(\d+)[^.\d]`)
 
 // search looks through everything that is stored for what was said in lives that

@@ -163,7 +163,7 @@ func TestPausesBite(t *testing.T) {
 	}
 	waits := []client.Event{works(0)[0], event(1, "approval.requested", `{"call":"c"}`), event(30, "approval.granted", `{"call":"c"}`), works(31)[2]}
 	forked := append([]client.Event{{At: at(0), Type: "agent.forked", Turn: "t1"}}, works(30)...)
-	busy := make([]client.Event, 60) // another agent, so that not all stand still
+	busy := make([]client.Event, 60) // another agent, so that not all are paused
 	for i := range busy {
 		busy[i] = event(i, "state.patched", `{}`)
 	}

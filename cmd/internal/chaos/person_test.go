@@ -54,9 +54,9 @@ func (w *world) decide(doubts bool) {
 // errBusy is a refusal that ends by itself.
 var errBusy = errors.New("as many tools run as may at once")
 
-// patient gives a decision to an agent. insist takes busy as final, which it is
-// for an input that is not to wait; a call that may not run again yet may soon,
-// so here it is an error to try again after.
+// patient sends a decision to an agent. insist takes busy as final, which it is for an input that
+// is not to wait; a call that may not run again yet may soon, so here it is an error to try again
+// after.
 func patient(d *endpoint, agent string, c messages.Command) error {
 	_, err := d.client.Do(d.ctx, agent, c)
 	var refused *messages.Error

@@ -163,8 +163,8 @@ func readLog(ctx context.Context, c *client.Client, agent string) (log []client.
 	return log, nil
 }
 
-// resting says that every accepted input has ended, that every child has, and
-// that what was to come later has come.
+// resting reports whether every accepted input has ended, every child has, and
+// what was to come later has come.
 func (e *evidence) resting() bool {
 	for id, s := range e.sent {
 		if _, came := e.accepted(id); s.Delay > 0 && s.owed() && !came {
@@ -417,7 +417,7 @@ func (t *trial) turns() {
 		case "tool.completed":
 			f := field(ev)
 			if text, ok := asked[f.Call].task(); ok && f.output() != digest(readTask(text)) {
-				failed = true // something went wrong below, of which the log there tells
+				failed = true // something went wrong below, as the log there shows
 			}
 		case "turn.started":
 			if running != "" {

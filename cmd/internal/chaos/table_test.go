@@ -97,7 +97,7 @@ func figure(logs map[string][]client.Event, sent map[string]*sent, until time.Ti
 	return f
 }
 
-// table tells what has come of the run so far, of which logs are what is known.
+// table shows what has come of the run so far, of which logs are what is known.
 func (c *cluster) table(logs map[string][]client.Event, until time.Time) string {
 	var b strings.Builder
 	row := func(what string, n any) { fmt.Fprintf(&b, "  %-26s %v\n", what, n) }

@@ -136,7 +136,7 @@ func TestTornLedger(t *testing.T) {
 	}
 }
 
-// runTool is a tool's program; it gives the exit code.
+// runTool is a tool's program; it returns the exit code.
 func runTool(args []string) int {
 	here, err := attend(args[2], os.Getenv("REPRISE_IDEMPOTENCY_KEY"))
 	if err != nil {
@@ -190,7 +190,7 @@ func (e entry) act(ledger string) error {
 	})
 }
 
-// reconcile tells what became of a call. Of some it is unsure.
+// reconcile reports what became of a call. Of some it is unsure.
 func (e entry) reconcile(ledger string) int {
 	const notDone, notSure = 3, 1
 	code := notDone
@@ -211,7 +211,7 @@ func (e entry) reconcile(ledger string) int {
 	return code
 }
 
-// unsure says of which calls nothing can be told.
+// unsure reports whether nothing can be said of a call.
 func unsure(key string) bool {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, key) // never fails
@@ -224,7 +224,7 @@ func locked(ledger string, do func(lines []byte) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // gives the lock back
+	defer func() { _ = f.Close() }() // releases the lock
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
@@ -235,12 +235,12 @@ func locked(ledger string, do func(lines []byte) error) error {
 	return do(lines)
 }
 
-// attend says that a program works for a call, as long as the file is open.
+// attend records that a program works for a call, as long as the file is open.
 func attend(ledger, key string) (*os.File, error) {
 	return attendance(ledger, key, syscall.LOCK_SH)
 }
 
-// attended says that a program works for a call.
+// attended reports whether a program works for a call.
 func attended(ledger, key string) (bool, error) {
 	f, err := attendance(ledger, key, syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {

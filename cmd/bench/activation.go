@@ -168,7 +168,7 @@ func medianOf(times []time.Duration) float64 {
 	return median(ms)
 }
 
-// each gives the messages of a stream to f until it wants no more.
+// each passes the messages of a stream to f until it wants no more.
 func each(ctx context.Context, s *bench.Store, stream string, c jetstream.OrderedConsumerConfig, f func(jetstream.Msg) (more bool, err error)) error {
 	consumer, err := s.JS.OrderedConsumer(ctx, stream, c)
 	if err != nil {

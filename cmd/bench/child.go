@@ -59,7 +59,7 @@ func begin(ctx context.Context, args ...string) (*child, error) {
 // say writes an object that the process reads.
 func (c *child) say(what any) error { return json.NewEncoder(c.in).Encode(what) }
 
-// hear reads an object that the process writes in time; else the process is killed.
+// hear decodes an object that the process writes in time; else the process is killed.
 func (c *child) hear(within time.Duration, what any) error {
 	late := time.AfterFunc(within, c.kill)
 	defer late.Stop()

@@ -82,7 +82,7 @@ func (t *trial) kill(ctx context.Context, n int) ([]time.Duration, error) {
 	return t.returned(ctx, from, total, agents, at)
 }
 
-// hold gives each agent an input and returns when all are in mid-turn.
+// hold sends each agent an input and returns when all are in mid-turn.
 func (t *trial) hold(ctx context.Context, agents []messages.AgentID) error {
 	_, before, err := t.Lasts(ctx)
 	if err != nil {

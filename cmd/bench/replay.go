@@ -249,7 +249,7 @@ func (w *work) liveShort(ctx context.Context, s *bench.Store) (current verify.Cu
 	return rt.Current(ctx, bench.Kind)
 }
 
-// counted gives frames alone, and counts them.
+// counted yields frames alone, and counts them.
 func counted(read iter.Seq2[eventlog.Recorded, error], n *atomic.Int64) iter.Seq2[*messages.Frame, error] {
 	return func(yield func(*messages.Frame, error) bool) {
 		for rec, err := range read {

@@ -54,7 +54,7 @@ func (s *Store) publishers(n int) (all []publisher, leave func(), err error) {
 	return all, leave, nil
 }
 
-// publish sends m and gives the sequence it was stored at.
+// publish sends m and returns the sequence it was stored at.
 func (p *publisher) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	m.Reply = p.reply
 	if err := p.nc.PublishMsg(m); err != nil {

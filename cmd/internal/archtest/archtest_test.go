@@ -102,8 +102,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestPackageComments holds that a newcomer is told of every package what it
-// is for, by a sentence that begins as godoc expects.
+// TestPackageComments holds that every package has a comment that begins as godoc expects.
 func TestPackageComments(t *testing.T) {
 	documented := make(map[string]bool)
 	for _, f := range tree(t) {

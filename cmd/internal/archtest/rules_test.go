@@ -6,7 +6,7 @@ import (
 )
 
 // TestRulesBite shows every check a file that breaks it and one that does not,
-// lest a table be right and hold nothing.
+// so that no table is right and checks nothing.
 func TestRulesBite(t *testing.T) {
 	for _, c := range []struct {
 		name, file, body string

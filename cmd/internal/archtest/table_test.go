@@ -3,7 +3,7 @@ package archtest
 // A pattern names one package below the module, or with /... it and all below
 // it. The longest pattern that fits a package speaks for it.
 
-// room says what of our own code a package may import.
+// room is what a package may import of our own code.
 type room struct {
 	path string
 	may  []string
@@ -104,8 +104,8 @@ var homes = []home{
 		"one place judges expressions that people write"},
 }
 
-// diet says that a package may import nothing from outside but these modules,
-// and none of some standard packages.
+// diet is what a package may import from outside: these modules only, and none of some
+// standard packages.
 type diet struct {
 	path   string
 	only   []string

@@ -90,7 +90,7 @@ func startShell(t *testing.T, dir string, env []string) *shell {
 		_ = s.cmd.Wait()
 		_, _ = write.Close(), read.Close()
 		for _, n := range s.nodes {
-			if f, err := os.OpenFile(n.pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // lest one be read that no node has opened
+			if f, err := os.OpenFile(n.pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // so that none is read that no node has opened
 				_ = f.Close()
 			}
 			<-n.ended

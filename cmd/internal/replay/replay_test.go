@@ -126,7 +126,7 @@ func encoded(v any) json.RawMessage {
 	return b
 }
 
-// send gives the debugger a message and does what it asks for then.
+// send passes the debugger a message and does what it asks for then.
 func (d *desk) send(msg tea.Msg) {
 	_, cmd := d.Update(msg)
 	d.run(cmd)

@@ -20,7 +20,7 @@ func readable(subject []byte) string {
 // add notes damage.
 func (v *verifier) add(d Damage) { v.report.Damage = append(v.report.Damage, d) }
 
-// bad notes bytes that are no record. one tells that they are one record of known length.
+// bad notes bytes that are no record. one says that they are one record of known length.
 func (v *verifier) bad(b *block, f file, off, end int, one bool, err error) {
 	r, _ := split(b.buf[off:])
 	if b.budget < 0 {
@@ -110,7 +110,7 @@ func (v *verifier) settle(n uint64, known bool) {
 }
 
 // unverified notes a file that is not read. What its records say is unknown, so that no
-// gap can be told at its end.
+// gap can be recognized at its end.
 func (v *verifier) unverified(path, reason string) {
 	v.report.Unverified = append(v.report.Unverified, Unverified{path, reason})
 	v.settle(v.last+uint64(len(v.pending))+1, false)

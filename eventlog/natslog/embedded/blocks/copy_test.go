@@ -25,7 +25,7 @@ func emptyWorld(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestCopy holds that a server on a copy gives every good message, no bad one, and
+// TestCopy holds that a server on a copy returns every good message, no bad one, and
 // continues from the sequence that the stream had reached.
 func TestCopy(t *testing.T) {
 	b, empty := newBench(t), emptyWorld(t)

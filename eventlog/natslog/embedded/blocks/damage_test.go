@@ -268,7 +268,7 @@ func TestManyPlaces(t *testing.T) {
 }
 
 // TestSubjectLength shows what cannot be seen: without a header, the border between
-// subject and body lies outside the checksum, and only the caller's check can tell.
+// subject and body lies outside the checksum, and only the caller's check can detect it.
 func TestSubjectLength(t *testing.T) {
 	b := newBench(t)
 	var blind int

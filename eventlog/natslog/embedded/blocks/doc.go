@@ -12,7 +12,7 @@
 // It is that of nats-server v2.15.2, read from server/filestore.go; the tests hold it
 // against the server in go.mod. A block N.blk is a sequence of records, little endian:
 //
-//	length   4  of the whole record; the highest bit tells that there is a header
+//	length   4  of the whole record; the highest bit: there is a header
 //	sequence 8  the highest bit: erased or skipped; the one below: a tombstone
 //	time     8  nanoseconds since 1970; 0 in what was erased
 //	n        2  length of the subject

@@ -203,7 +203,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestCallbacks holds what Verify tells on the way, and that an error ends it.
+// TestCallbacks checks what Verify reports on the way, and that an error ends it.
 func TestCallbacks(t *testing.T) {
 	s, _ := made(t, run(1, 1, 5), run(2, 6, 9))
 	var done, total int64

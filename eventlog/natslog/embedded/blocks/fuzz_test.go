@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
 )
 
-// FuzzBlock holds that no bytes in a block make Verify fail or give a message twice, and
-// that Quarantine leaves the messages that Verify gave, and no damage.
+// FuzzBlock holds that no bytes in a block make Verify fail or report a message twice, and
+// that Quarantine leaves the messages that Verify reported, and no damage.
 func FuzzBlock(f *testing.F) {
 	good := run(2, 6, 9)
 	f.Add([]byte{}, uint64(0))

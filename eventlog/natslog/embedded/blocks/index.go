@@ -51,7 +51,7 @@ func readIndex(folder, stream string) *index {
 }
 
 // cursor reads numbers from bytes. After a read beyond their end it is bad, and all
-// that it gives is zero.
+// that it returns is zero.
 type cursor struct {
 	b   []byte
 	bad bool

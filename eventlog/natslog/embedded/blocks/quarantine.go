@@ -127,7 +127,7 @@ func mended(s Stream, damage []Damage) ([]byte, error) {
 	return out, nil
 }
 
-// clock gives the time of the last message in a block that grows.
+// clock finds the time of the last message in a block that grows.
 type clock struct {
 	at int
 	ts int64

@@ -76,7 +76,7 @@ func (b *bench) zap(r blocks.Record, p part) {
 	b.write(b.path(r.Block), data)
 }
 
-// TestQuarantine holds that a server that starts after Quarantine gives every good
+// TestQuarantine holds that a server that starts after Quarantine returns every good
 // message, no bad one, and continues from the same sequence.
 func TestQuarantine(t *testing.T) {
 	b := newBench(t)

@@ -4,7 +4,7 @@ import "fmt"
 
 // Report is what Verify found.
 type Report struct {
-	// Rebuild tells that the server will read every block at its next start, because
+	// Rebuild says that the server will read every block at its next start, because
 	// index.db is missing, unreadable or out of date, and cut each at the first record
 	// that it finds bad. It is false for an encrypted stream, of which nothing is known.
 	Rebuild bool
@@ -40,9 +40,9 @@ type Torn struct {
 }
 
 // Gap is a range of sequences between two records that are neither stored nor erased nor
-// named by a tombstone, and of which index.db does not tell that they were deleted before
-// it was written. Purges that empty a block and limits leave such gaps, and so does a lost
-// block file: the blocks do not tell which it was. A person who knows that nothing was deleted
+// named by a tombstone, and that index.db does not show to have been deleted before it was
+// written. Purges that empty a block and limits leave such gaps, and so does a lost block
+// file: the blocks do not show which it was. A person who knows that nothing was deleted
 // since index.db was written knows that what it lists is lost.
 type Gap struct {
 	Span

@@ -85,8 +85,8 @@ var lives = map[string]func(w *world){
 	},
 }
 
-// TestServer holds that Verify finds no damage in what a server writes, and gives the
-// messages that the next server gives, after a kill and after a stop.
+// TestServer holds that Verify finds no damage in what a server writes, and reports the
+// messages that the next server returns, after a kill and after a stop.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())

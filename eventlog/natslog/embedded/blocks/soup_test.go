@@ -16,7 +16,7 @@ import (
 )
 
 // TestSoup lets chance write, delete, erase, purge, stop and kill, and holds after each
-// kill and stop that there is no damage, and that the server gives what Verify gave.
+// kill and stop that there is no damage, and that the server returns what Verify reported.
 func TestSoup(t *testing.T) {
 	embeddedtest.Long(t, "many starts of a server")
 	t.Parallel()
@@ -61,8 +61,8 @@ func soup(t *testing.T, seed uint64) {
 	}
 }
 
-// mendSoup flips bits in a copy of a folder, and holds that a server gives what Verify
-// gave when the damage was set aside.
+// mendSoup flips bits in a copy of a folder, and holds that a server returns what Verify
+// reported when the damage was set aside.
 func mendSoup(t *testing.T, chance *rand.Rand, dir string, last uint64) {
 	t.Helper()
 	copied := t.TempDir()

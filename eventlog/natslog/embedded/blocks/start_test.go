@@ -68,8 +68,8 @@ func flip(path string) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// TestTorn holds that a server that opens a stream with a torn end gives all that Verify
-// gave, and continues behind it.
+// TestTorn holds that a server that opens a stream with a torn end returns all that Verify
+// reported, and continues behind it.
 func TestTorn(t *testing.T) {
 	b := newBench(t)
 	last := b.whole.records[len(b.whole.records)-1]
@@ -91,7 +91,7 @@ func TestTorn(t *testing.T) {
 }
 
 // TestCompacted holds that blocks that the server rewrote without what was deleted are
-// good, and give what the next server gives. A server that syncs each second compacts
+// good, and hold what the next server returns. A server that syncs each second compacts
 // then, too.
 func TestCompacted(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ type verifier struct {
 	pending []pending
 }
 
-// pending is damage of which it is not known yet how far its sequences reach.
+// pending is damage whose sequences are not all known yet.
 type pending struct {
 	at    int    // in report.Damage
 	claim uint64 // what the record itself says; 0 if that cannot be believed

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
-// message is what was stored, or what Verify or the server gives of it.
+// message is what was stored, or what Verify reports or the server returns of it.
 type message struct{ subject, header, body string }
 
 // world is a server on a folder, and a generator of messages.
@@ -158,7 +158,7 @@ func check(r blocks.Record) error {
 	return fmt.Errorf("the sum in the body does not match")
 }
 
-// served returns what the server gives of a stream, and its last sequence.
+// served returns what the server returns of a stream, and its last sequence.
 func (w *world) served(name string) (map[uint64]message, uint64) {
 	w.t.Helper()
 	s, err := w.js.Stream(w.ctx(), name)
@@ -191,7 +191,7 @@ func fields(h nats.Header) string {
 	return b.String()
 }
 
-// found is what Verify gives of a stream.
+// found is what Verify reports of a stream.
 type found struct {
 	blocks.Report
 	messages map[uint64]message

@@ -12,7 +12,7 @@ import (
 )
 
 // Ailing says why the server does not store what it is given; nil: it does, or
-// nothing tells otherwise. A stream that could not write once, as on a full disk,
+// nothing shows otherwise. A stream that could not write once, as on a full disk,
 // takes nothing more until [Server.Restart].
 func (s *Server) Ailing() error {
 	srv := s.now()

@@ -48,9 +48,9 @@ func StartCluster(ctx context.Context, n int, c Config) (all []*Server, err erro
 // clusterTries is how often a cluster is started of which an address was taken.
 const clusterTries = 5
 
-// taken says that somebody took an address after it was found to be free.
+// taken reports whether an address was taken after it was found to be free.
 func taken(err error) bool {
-	return err != nil && strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) // the server tells it as a text
+	return err != nil && strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) // the server returns a text
 }
 
 // startCluster is StartCluster on addresses that were free just now.

@@ -305,7 +305,7 @@ func TestKilledFolderIsReadWhole(t *testing.T) { // A29
 func TestLastRecordOfKilled(t *testing.T) { // A29
 	dir, _, _ := killedStore(t)
 	open := filepath.Join(dir, "OPEN")
-	boot, err := os.ReadFile(open) // empty where the system gives no id of its start
+	boot, err := os.ReadFile(open) // empty where the system has no id of its start
 	if err != nil || len(boot) == 0 && runtime.GOOS == "linux" {
 		t.Fatalf("OPEN holds %q, %v", boot, err)
 	}

@@ -278,8 +278,8 @@ func (s *Server) stop() error {
 	return closed(s.cfg.Dir)
 }
 
-// Shutdown stops the server, waits until everything is on disk and gives the
-// folder back. Close the connections before. More than once does nothing.
+// Shutdown stops the server, waits until everything is on disk and releases
+// the folder. Close the connections before. More than once does nothing.
 func (s *Server) Shutdown() error {
 	if err := s.stop(); err != nil {
 		return err

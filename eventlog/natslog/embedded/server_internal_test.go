@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// An address that somebody lets go of is waited for, for a while; what else is
-// wrong is told at once.
+// An address that is in use is waited for, for a while; any other error is returned
+// at once.
 func TestAddressIsLetGo(t *testing.T) {
 	inUse := fmt.Errorf("listen: %w", syscall.EADDRINUSE)
 	for what, tc := range map[string]struct {

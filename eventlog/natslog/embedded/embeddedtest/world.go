@@ -1,4 +1,4 @@
-// Package embeddedtest gives a test a NATS server of its own, and what it looks with.
+// Package embeddedtest provides a test with a NATS server of its own, and the means to look at it.
 package embeddedtest
 
 import (

@@ -86,7 +86,7 @@ func (s *site) restore(file []byte, again bool) error {
 	return err
 }
 
-// publish stores an input and gives its sequence.
+// publish stores an input and returns its sequence.
 func (s *site) publish(a messages.AgentID, text string) uint64 {
 	s.t.Helper()
 	ack, err := s.js.Publish(within(s.t), messages.Subjects{}.In(a), []byte(text))
@@ -575,7 +575,7 @@ func inPartition(p messages.Partition) messages.AgentID {
 }
 
 // TestRestoreBeginsRecords restores a log: what is on record of it begins with what was
-// put back, and the streams are told from those that were copied.
+// put back, and the streams are distinguished from those that were copied.
 func TestRestoreBeginsRecords(t *testing.T) {
 	from, to := newSite(t), newSite(t)
 	a := logtest.Agent("ada")

@@ -7,7 +7,7 @@
 // so the archive is not.
 //
 //	reprise.json          format, who wrote it, root, when it was begun
-//	<stream>/<n>          the stream as the server's snapshot gives it, in parts, n = 000001 …
+//	<stream>/<n>          the server's snapshot of the stream, in parts, n = 000001 …
 //	manifest.json         reprise.json's fields again, when it was ended, and of each stream its
 //	                      configuration, counts, parts, size and SHA-256
 //	manifest.sha256       SHA-256 of manifest.json, hex
@@ -25,14 +25,14 @@
 // Snapshots of folds are left out, as a cache, and so are leases and members,
 // which speak of nodes that are not there, and marks, which Restore begins again with
 // what it put back. The bucket of keys (KV_<root>_keys) is
-// left out on purpose: who finds a backup must not find the keys to it. Keep
+// left out on purpose: a backup must not come with the keys to it. Keep
 // it apart, or what was encrypted cannot be read again.
 //
 // # Keys
 //
 // A copy of the keys is a file of its own, of lines of JSON:
 //
-//	{"file":"reprise keys", …}   format, root, the store's name, what tells its wrapping keys
+//	{"file":"reprise keys", …}   format, root, the store's name, what identifies its wrapping keys
 //	{"agent":"t/kind/key", …}    a key, wrapped, one line each
 //	{"keys":n,"left_out":n}      how many
 //	{"sha256":"…"}               of all lines before it, hex

@@ -158,7 +158,7 @@ func (m *Keys) copy(ctx context.Context, out *keysWriter, v vault, a messages.Ag
 	return out.line(key)
 }
 
-// tell tells how far work on keys has come.
+// tell reports how far work on keys has come.
 func (c Config) tell(stream string, done, all int) {
 	if c.Progress != nil {
 		c.Progress(Progress{Stream: stream, Number: 1, Streams: 1, Done: float64(done) / float64(max(1, all))})
@@ -202,7 +202,7 @@ func VerifyKeys(r io.Reader) (*Keys, error) {
 	return readKeys(r, func(encrypted.Copied) error { return nil })
 }
 
-// readKeys gives each key of a copy to each, and then checks that it is whole.
+// readKeys calls each with each key of a copy, and then checks that it is whole.
 func readKeys(r io.Reader, each func(encrypted.Copied) error) (*Keys, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, mostLine)

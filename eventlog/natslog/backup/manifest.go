@@ -49,7 +49,7 @@ type Stream struct {
 	// Gone are the agents of a log that were deleted while the backup was taken: what
 	// the file has of them may not be whole, and is not restored.
 	Gone []string `json:"gone,omitempty"`
-	// Created is the stream's, as the server tells it.
+	// Created is the stream's, as the server reports it.
 	Created time.Time `json:"created"`
 	// Parts, Size in bytes and SHA256 are of what the file holds.
 	Parts  int    `json:"parts"`
@@ -117,7 +117,7 @@ func streams(s messages.Subjects) []string {
 	return all
 }
 
-// isLog says that a stream holds frames.
+// isLog reports whether a stream holds frames.
 func isLog(n natslog.Names, name string) bool {
 	for p := range messages.Partitions {
 		if n.Log(messages.Partition(p)) == name {
@@ -127,10 +127,10 @@ func isLog(n natslog.Names, name string) bool {
 	return false
 }
 
-// essential says that every version had the stream.
+// essential reports whether every version had the stream.
 func essential(n natslog.Names, name string) bool { return name == n.Inbox() || isLog(n, name) }
 
-// isCache says that a stream holds nothing that cannot be made again.
+// isCache reports whether a stream holds nothing that cannot be made again.
 func isCache(n natslog.Names, name string) bool {
 	return name == n.Snapshots()
 }

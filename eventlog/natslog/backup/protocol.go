@@ -42,7 +42,7 @@ type shot struct {
 	State  json.RawMessage     `json:"state"`
 }
 
-// snapshot gives the server's snapshot of a stream to take, chunk by chunk.
+// snapshot passes the server's snapshot of a stream to take, chunk by chunk.
 func snapshot(ctx context.Context, nc *nats.Conn, stream string, take func([]byte) error) (*shot, error) {
 	sub, err := nc.SubscribeSync(nc.NewInbox())
 	if err != nil {
@@ -131,7 +131,7 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 	return nil
 }
 
-// send sends a request and gives its answer.
+// send sends a request and returns its answer.
 func send(ctx context.Context, nc *nats.Conn, subject string, body []byte, within time.Duration) ([]byte, error) {
 	bound, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -147,7 +147,7 @@ func send(ctx context.Context, nc *nats.Conn, subject string, body []byte, withi
 	return m.Data, nil
 }
 
-// begin asks the server to make a stream of a snapshot, and gives the subject
+// begin asks the server to make a stream of a snapshot, and returns the subject
 // that takes it.
 func begin(ctx context.Context, nc *nats.Conn, stream string, cfg, state json.RawMessage) (string, error) {
 	var to struct {
@@ -227,8 +227,8 @@ func made(answer []byte, info *jetstream.StreamInfo) error {
 var ErrLost = errors.New("the connection to the NATS server was lost")
 
 // refusals ends ctx with what the server refuses on the connection, which it
-// tells beside the requests, and when the connection is lost: requests would only
-// be left without an answer.
+// reports apart from the requests, and when the connection is lost: requests would
+// only go unanswered.
 func refusals(ctx context.Context, nc *nats.Conn) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	before := nc.ErrorHandler()
@@ -252,7 +252,7 @@ func refusals(ctx context.Context, nc *nats.Conn) (_ context.Context, release fu
 
 // denied is what the server has refused, if it has, or that it has gone, else err.
 func denied(ctx context.Context, err error) error {
-	if errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) { // before it was told
+	if errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) { // not reported yet
 		return ErrLost
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {

@@ -33,7 +33,7 @@ func unread(what string, err error) error {
 const maxManifest = 16 << 20
 
 // Verify reads a backup to its end, checks that it is whole, and says what is
-// in it. told, if given, hears of bytes that were read.
+// in it. told, if given, is called with how many bytes were read.
 func Verify(r io.Reader, told func(n int)) (*Manifest, error) {
 	r = &counter{r, told}
 	v := &verifier{tar: tar.NewReader(r), streams: make(map[string]*sum)}

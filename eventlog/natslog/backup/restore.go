@@ -100,7 +100,7 @@ func (r *restoring) insist(ctx context.Context, file io.ReadSeeker) error {
 	}
 }
 
-// exists says that the server has refused a stream because it is there already.
+// exists reports whether the server has refused a stream because it is there already.
 func exists(err error) bool {
 	var refused *jetstream.APIError
 	return errors.As(err, &refused) && strings.Contains(refused.Description, "stream name already in use")
@@ -161,7 +161,7 @@ func (r *restoring) stream(ctx context.Context, i int, s Stream, from io.Reader)
 }
 
 // longer keeps the ids of inputs that came while the queue was copied. Servers
-// before 2.15 copy them too, and only the restored queue tells.
+// before 2.15 copy them too, and only the restored queue shows that.
 func (r *restoring) longer(ctx context.Context, s Stream, info *jetstream.StreamInfo) error {
 	s.Last = info.State.LastSeq
 	meta, err := r.metadata(s)

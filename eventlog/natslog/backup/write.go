@@ -126,7 +126,7 @@ func rawBytes(infos []*jetstream.StreamInfo) (n uint64) {
 	return n
 }
 
-// watcher tells how far a backup has come.
+// watcher reports how far a backup has come.
 type watcher struct {
 	cfg     Config
 	streams int
@@ -135,7 +135,7 @@ type watcher struct {
 	file    int64  // what has been written
 }
 
-// at gives a function that is told of bytes of a stream that were written.
+// at returns a function to call with how many bytes of a stream were written.
 func (w *watcher) at(i int, info *jetstream.StreamInfo) func(int) {
 	mine := uint64(0)
 	return func(n int) {

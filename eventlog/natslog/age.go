@@ -50,7 +50,7 @@ const probeWait = 5 * time.Second
 
 // Unwritable says of every stream that takes nothing more, as after its disk was
 // full, why. It has each remove what can be in none of them; a stream that does not
-// answer, or from which nothing may be removed, tells nothing.
+// answer, or from which nothing may be removed, is left out.
 func (l *Log) Unwritable(ctx context.Context) (found []error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
@@ -72,7 +72,7 @@ func (l *Log) Unwritable(ctx context.Context) (found []error) {
 func (l *Log) writable(ctx context.Context, stream string) error {
 	s, err := l.conns[0].js.Stream(ctx, stream)
 	if err != nil || s.CachedInfo().Config.DenyPurge {
-		return nil // Unsound tells
+		return nil // Unsound reports it
 	}
 	err = l.conns[0].purge(ctx, stream, root(l.subjects)+".nothing", 0)
 	var refused *jetstream.APIError

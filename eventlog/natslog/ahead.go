@@ -105,7 +105,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// batches gives messages in batches, the last of which has the error.
+// batches calls give with the messages in batches, the last of which has the error.
 func batches(all iter.Seq2[*stored, error], give func(*batch) (more bool)) {
 	b := &batch{}
 	for m, err := range all {

@@ -84,8 +84,8 @@ func (l *Log) tooLarge(e eventlog.Entry, limit int) error {
 	return fmt.Errorf("frame %s of %s has %d bytes, this server takes up to %d: %w", e.Frame.ID, e.Agent, len(e.Bytes), limit, eventlog.ErrTooLarge)
 }
 
-// refused says that the server (or the client before it) has stored nothing
-// this time and that the tail tells why.
+// refused reports whether the server (or the client before it) has stored nothing
+// this time and the tail shows why.
 func refused(err error) bool {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return true
@@ -113,7 +113,7 @@ const (
 )
 
 // resolve asks the leader what became of e after a refusal. It is resolved if
-// e's frame is the tail or somebody else's is. Otherwise the newest frame is
+// e's frame is the tail or another writer's is. Otherwise the newest frame is
 // the expected one, with its fence.
 func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (actual eventlog.Position, resolved bool, err error) {
 	actual, err = l.Head(ctx, e.Agent)

@@ -36,7 +36,7 @@ const slotsKept, slotRoom = 1024, 8
 const feedsKept, feedRoom = 32, max(headsAtOnce, manyAtOnce) + slotRoom
 
 // slot returns one of those that are kept, or else makes one with room for so many answers. The caller
-// gives it to keep or drop.
+// passes it to keep or drop.
 func (c *conn) slot(kept chan *slot, room int) (s *slot, err error) {
 	select {
 	case s = <-kept:

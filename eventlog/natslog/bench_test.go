@@ -111,7 +111,7 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// BenchmarkRawPublish is what JetStream gives without us: the same bytes on
+// BenchmarkRawPublish measures JetStream without us: the same bytes on
 // the same streams, no headers and no fence.
 func BenchmarkRawPublish(b *testing.B) { benchmarkRaw(b, false) }
 
@@ -311,7 +311,7 @@ func BenchmarkReadFrom(b *testing.B) {
 	}
 }
 
-// crowd gives an agent whose 1,000 frames lie among 100,000 of its neighbours.
+// crowd returns an agent whose 1,000 frames lie among 100,000 of its neighbours.
 func crowd(b *testing.B) (l *natslog.Log, a messages.AgentID, tails []eventlog.Position) {
 	l = openSynced(b, embedded.SyncRelaxed)
 	neighbours := logtest.Neighbours(1001)

@@ -212,7 +212,7 @@ func (l *Log) noBlob(a messages.AgentID, b messages.Blob) error {
 	return messages.Refuse(messages.NotFound, "blob %s of %s is not stored here", b.SHA256, a)
 }
 
-// sure gives the message on a subject, from any server that has it.
+// sure returns the message on a subject, from any server that has it.
 func (c *conn) sure(ctx context.Context, stream, subject string) (*stored, error) {
 	m, err := c.direct(ctx, stream, subject)
 	if err == nil && m == nil {
@@ -221,14 +221,14 @@ func (c *conn) sure(ctx context.Context, stream, subject string) (*stored, error
 	return m, err
 }
 
-// blobReader tells damage as a blob's.
+// blobReader reports damage as a blob's.
 type blobReader struct {
 	*chunkReader
 	agent messages.AgentID
 	want  messages.Blob
 }
 
-// Read gives what is next; behind the last byte it tells what does not match.
+// Read reads what is next; behind the last byte it reports what does not match.
 func (r *blobReader) Read(p []byte) (int, error) {
 	n, err := r.chunkReader.Read(p)
 	switch err = r.told(err); {
@@ -243,7 +243,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 // Skip passes over what lies between; see eventlog.Skipper.
 func (r *blobReader) Skip(n int64) error { return r.told(r.chunkReader.Skip(n)) }
 
-// told is an error with damage told as the blob's.
+// told returns an error with damage reported as the blob's.
 func (r *blobReader) told(err error) error {
 	if chunk := (*chunkError)(nil); errors.As(err, &chunk) || errors.Is(err, errMixed) {
 		return r.damaged(err)
@@ -302,7 +302,7 @@ func (l *Log) BlobAgents(ctx context.Context, shard int) ([]messages.AgentID, er
 	return slices.Collect(maps.Keys(seen)), nil
 }
 
-// list gives the headers of every message that the filter matches, as far as the
+// list calls give with the headers of every message that the filter matches, as far as the
 // stream's leader has them now. The consumer may be of a server that is behind.
 func (c *conn) list(ctx context.Context, stream, filter string, give func(*delivery)) error {
 	at, err := uint64(0), error(nil)

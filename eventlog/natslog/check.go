@@ -28,7 +28,7 @@ type LossError struct {
 	// gap reports that messages are missing below Found, and nothing else is wrong.
 	gap bool
 	// Unacknowledged reports that all that is missing lies above Known. A server whose
-	// disk is full gives a sequence to a message that it then refuses, and keeps the
+	// disk is full assigns a sequence to a message that it then refuses, and keeps the
 	// sequence. If there is no other evidence, [Log.Void] records that nothing is lost.
 	Unacknowledged bool
 	// Settled reports whether the answer of a deposed leader is ruled out. If not,

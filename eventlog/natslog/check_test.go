@@ -527,7 +527,7 @@ func openStoreOn(t *testing.T, s *store) *store {
 	return &again
 }
 
-// TestWitnessIsEvidence has somebody else know more of a stream than is on record.
+// TestWitnessIsEvidence has a witness that knows more of a stream than is on record.
 func TestWitnessIsEvidence(t *testing.T) {
 	s := newStore(t)
 	agents, tails := s.filled(1)

@@ -96,7 +96,7 @@ func (e *chunkError) Error() string {
 	return fmt.Sprintf("chunk %d of 0 to %d on %s in %s %s", e.chunk, e.chunks-1, e.place(e.chunk), e.stream, e.why)
 }
 
-// direct gives the newest message on a subject from any server that holds the
+// direct returns the newest message on a subject from any server that holds the
 // stream, which may be behind; nil if it has none.
 func (c *conn) direct(ctx context.Context, stream, subject string) (*stored, error) {
 	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET." + stream + "." + subject})
@@ -119,7 +119,7 @@ func (c *conn) direct(ctx context.Context, stream, subject string) (*stored, err
 }
 
 // chunkReader reads a parcel in order, a few chunks ahead. Where a chunk is not
-// what it should be, Read gives a *chunkError; if the whole is not, errMixed. It is
+// what it should be, Read returns a *chunkError; if the whole is not, errMixed. It is
 // used by one goroutine.
 type chunkReader struct {
 	ctx    context.Context
@@ -155,7 +155,7 @@ func (p parcel) open(ctx context.Context, first *stored, get func(ctx context.Co
 	return r
 }
 
-// Read gives what is next.
+// Read reads what is next.
 func (r *chunkReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if r.given == r.parcel.chunks {

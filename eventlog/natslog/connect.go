@@ -15,16 +15,16 @@ import (
 var ErrConnect = errors.New("connect to NATS")
 
 // Connect connects to a server as the log needs it: without a reconnect
-// buffer, which would send old frames late, and reconnecting for ever once it
-// has been connected, also while its login is refused. It fails at once if no server answers. Further options
-// win over these; taking the reconnect buffer back makes [Open] refuse the
-// connection. The caller closes it.
+// buffer, which would send old frames late, and reconnecting forever once it
+// has been connected, also while its login is refused. It fails at once if no
+// server answers. Further options win over these; taking the reconnect buffer
+// back makes [Open] refuse the connection. The caller closes it.
 func Connect(servers string, opts ...nats.Option) (*nats.Conn, error) {
 	all := append([]nats.Option{
 		nats.Name("reprise"),
 		nats.ReconnectBufSize(-1),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a login that is refused twice is not refused for ever
+		nats.IgnoreAuthErrorAbort(), // a login that is refused twice may be accepted later
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.RetryOnFailedConnect(false),
 		nats.NoCallbacksAfterClientClose(),

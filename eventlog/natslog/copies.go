@@ -34,7 +34,7 @@ type Copies struct {
 	Err error
 }
 
-// Whole says that the stream has a leader and so many copies, all of them current.
+// Whole reports whether the stream has a leader and so many copies, all of them current.
 func (c Copies) Whole(replicas int) bool {
 	return c.Err == nil && c.Replicas == replicas && c.Leader != "" && len(c.Behind) == 0
 }

@@ -51,7 +51,7 @@ func (l *Log) PutDefinition(ctx context.Context, definition []byte) (messages.Di
 	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(settleTime))
 }
 
-// Definition gives a stored definition; see eventlog.Definitions. One whose
+// Definition returns a stored definition; see eventlog.Definitions. One whose
 // bytes do not match its hash is messages.Damaged.
 func (l *Log) Definition(ctx context.Context, hash messages.Digest) ([]byte, error) {
 	if b, err := hex.DecodeString(string(hash)); err != nil || len(b) != 32 {

@@ -7,9 +7,9 @@
 // ROOT is the root of the subjects in upper case, so that two installations
 // can share a server.
 //
-//	ROOT_LOG_<n>  n = 0…15   <root>.log.<p>.>  for p = 4n … 4n+3    kept for ever
-//	ROOT_DEF                 <root>.def.<sha256, hex>               one message each, for ever
-//	ROOT_BLOB_<n> n = 0…3    <root>.blob.<p>.>  for p = 16n … 16n+15  one message each, for ever
+//	ROOT_LOG_<n>  n = 0…15   <root>.log.<p>.>  for p = 4n … 4n+3    kept forever
+//	ROOT_DEF                 <root>.def.<sha256, hex>               one message each, forever
+//	ROOT_BLOB_<n> n = 0…3    <root>.blob.<p>.>  for p = 16n … 16n+15  one message each, forever
 //	ROOT_SNAP                <root>.snap.>                          one message each, the newest
 //	ROOT_IN                  <root>.in.> <root>.ctl.> <root>.inq.<p>.>  work queue
 //	ROOT_DLQ                 <root>.dlq.>                           30 days
@@ -54,7 +54,7 @@
 // sha256 and size are the whole's, crc32c is the chunk's; chunks are counted from
 // 0. An empty blob or snapshot is one empty chunk.
 //
-// The last chunk of a blob is stored when all others are: it tells that the blob
+// The last chunk of a blob is stored when all others are: it shows that the blob
 // is there. A place that is taken refuses what comes (discard new per subject),
 // so that storing a chunk again is harmless. The streams are fsynced as the log
 // is.
@@ -70,7 +70,7 @@
 //
 // Both are read by direct get, which any replica answers. A blob is what its hash
 // says, and where a replica is behind, its leader is asked. A snapshot may be an
-// older one: who reads it checks it against the log.
+// older one: its reader checks it against the log.
 //
 // # Reading on
 //
@@ -88,10 +88,10 @@
 //     never by direct get, which may be stale.
 //   - No Nats-Msg-Id is set: the window for duplicates is per stream and
 //     forgets. That a frame is stored once is the fence's doing.
-//   - A foreign message moves the fence and nothing else: [Log.Head] gives the
+//   - A foreign message moves the fence and nothing else: [Log.Head] returns the
 //     newest frame with the sequence of the newest message, and Append finds
 //     the new fence by itself.
 //   - A purge leaves the newest message of an agent, and so the fence.
-//   - Nothing waits for ever: an append gives up after two seconds with its
+//   - Nothing waits forever: an append gives up after two seconds with its
 //     outcome unknown, a reader that gets nothing ends with an error.
 package natslog

@@ -33,7 +33,7 @@ const (
 
 // feed is one ephemeral consumer of one node's memory, read by pull requests on an ordinary
 // subscription. The server answers a request on the subject that came with it, and a message keeps
-// its own: the subject tells them apart, which no publisher chooses. The library's consumers go by
+// its own: they differ in the subject, which no publisher chooses. The library's consumers go by
 // headers instead, which any publisher sets (docs/decisions/0025-inbox.md). Messages come in order
 // and without gaps, or fetch fails. It is used by one goroutine.
 type feed struct {
@@ -42,7 +42,7 @@ type feed struct {
 	stream string
 	name   string // of the consumer
 	atOnce int    // how many messages a request is for at first
-	last   bool   // it gives the newest message of each subject
+	last   bool   // it delivers the newest message of each subject
 	large  bool   // the next message alone is larger than what a request brings
 	seen   uint64 // how many messages it has given
 	// pending is how many messages were still to come, when the newest one was sent. It is 0
@@ -134,7 +134,7 @@ func (f *feed) close() {
 
 // ask asks for what is there, and returns the subject of the answer and for how many messages and
 // bytes that is; 0: for any. nats-server 2.15.2 loses a message beyond the bound in bytes where a
-// consumer gives the newest of each subject (loopAndGatherMsgs in server/consumer.go).
+// consumer delivers the newest of each subject (loopAndGatherMsgs in server/consumer.go).
 func (f *feed) ask() (subject string, most, size int, err error) {
 	most, size = f.atOnce, bytesAtOnce
 	switch {
@@ -150,7 +150,7 @@ func (f *feed) ask() (subject string, most, size int, err error) {
 	return m.Reply, most, size, f.c.send(&m)
 }
 
-// fetch gives what the stream has now, up to about a thousand messages, and returns how many came. A
+// fetch delivers what the stream has now, up to about a thousand messages, and returns how many came. A
 // message that the consumer has skipped means that the consumer was lost.
 func (f *feed) fetch(ctx context.Context, give func(*delivery) (more bool)) (n int, more bool, err error) {
 	request, most, size, err := f.ask()
@@ -205,7 +205,7 @@ func (f *feed) answered(answer *nats.Msg, n int) error {
 	return nil
 }
 
-// all gives messages until give wants no more. Where none comes for a while, though the reader
+// all delivers messages until give wants no more. Where none comes for a while, though the reader
 // expects some, it calls idle, if given, and fails once that has been so for too long.
 func (f *feed) all(ctx context.Context, give func(*delivery) (more bool), idle func() (more bool, err error)) error {
 	for since := time.Now(); ; {
@@ -238,7 +238,7 @@ func (f *feed) all(ctx context.Context, give func(*delivery) (more bool), idle f
 	}
 }
 
-// ReadHeaders gives the headers of the messages of a stream that the config chooses, up to the newest
+// ReadHeaders delivers the headers of the messages of a stream that the config chooses, up to the newest
 // that there is when it is called, or until give fails. The config says where to begin, or that the
 // newest of each subject are wanted.
 func ReadHeaders(ctx context.Context, nc *nats.Conn, stream string, cfg jetstream.ConsumerConfig, give func(subject string, header nats.Header, seq uint64) error) error {

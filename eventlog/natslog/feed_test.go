@@ -84,7 +84,7 @@ func TestForgedStatus(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case m.Agent == (messages.AgentID{}): // the past is told
+		case m.Agent == (messages.AgentID{}): // the past is over
 			forge()
 			grow(t, l, a, second, 1)
 		case !m.Foreign:

@@ -42,7 +42,7 @@ func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventl
 			return !ok || yield(eventlog.Stored{Head: head}, nil)
 		}
 		f.idle = func() bool {
-			f.idle = nil // it is told once
+			f.idle = nil // the end of the past is reported once
 			more := true
 			if more, failed = l.unhide(ctx, hidden, yield); failed != nil || !more {
 				return false
@@ -62,7 +62,7 @@ type follower struct {
 	filter string // empty: all there is
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
-	// own are the frames that this node itself appends to the stream. giveOwn gives those
+	// own are the frames that this node itself appends to the stream. giveOwn passes on those
 	// that follow a sequence without a gap and returns up to which one; after is at or
 	// passed. What is read is headers, of the past the newest of each subject. Nil: messages
 	// are read with their bodies, from behind at.
@@ -111,7 +111,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// run tells the past, then what comes. A nil error says that the caller wants
+// run delivers the past, then what comes. A nil error says that the caller wants
 // no more.
 func (f *follower) run(ctx context.Context) error {
 	if !f.known {
@@ -140,7 +140,7 @@ func (f *follower) run(ctx context.Context) error {
 	return f.tail(ctx)
 }
 
-// tell gives the past, and says when it is over.
+// tell delivers the past, and reports when it is over.
 func (f *follower) tell(ctx context.Context) (more bool, err error) {
 	if f.at < f.past {
 		feed, err := f.c.feed(ctx, f.stream, f.config())
@@ -181,7 +181,7 @@ func (f *follower) take(m *delivery) (more bool) {
 }
 
 // ownOf returns a giveOwn for the heads of a partition. Where something before a head may
-// still be delivered, it gives none and stops before that head, which is then expected.
+// still be delivered, it passes on none and stops before that head, which is then expected.
 func (f *follower) ownOf(p messages.Partition, give func(eventlog.Stored) (more bool)) func(uint64) (uint64, bool) {
 	return func(after uint64) (uint64, bool) {
 		list, last := f.own.behind(after, p)
@@ -198,13 +198,13 @@ func (f *follower) ownOf(p messages.Partition, give func(eventlog.Stored) (more 
 	}
 }
 
-// rest says that nothing more is there now.
+// rest calls idle, as nothing more is there now, and reports whether more is wanted.
 func (f *follower) rest() (more bool) { return f.idle == nil || f.idle() }
 
 // fetchEvery is how often a stream is asked for new messages.
 const fetchEvery = 500 * time.Millisecond
 
-// tail gives messages as they are stored.
+// tail delivers messages as they are stored.
 func (f *follower) tail(ctx context.Context) error {
 	breaks := f.c.breaks()
 	r := reader{follower: f, quiet: quietRounds, goal: f.past}

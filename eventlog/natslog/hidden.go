@@ -42,7 +42,7 @@ func (l *Log) unhide(ctx context.Context, all hidden, yield func(eventlog.Stored
 	return true, nil
 }
 
-// headBefore gives the agent's newest frame before sequence seq, without its
+// headBefore returns the agent's newest frame before sequence seq, without its
 // body; nil if there is none. It looks further back each time.
 func (l *Log) headBefore(ctx context.Context, a messages.AgentID, seq uint64) (*delivery, error) {
 	for back := uint64(1000); ; back *= 16 {
@@ -57,7 +57,7 @@ func (l *Log) headBefore(ctx context.Context, a messages.AgentID, seq uint64) (*
 	}
 }
 
-// headBetween gives the agent's newest frame from sequence from on and before
+// headBetween returns the agent's newest frame from sequence from on and before
 // seq, at which a message of the agent stands.
 func (l *Log) headBetween(ctx context.Context, a messages.AgentID, from, seq uint64) (newest *delivery, err error) {
 	p := a.Partition()

@@ -20,7 +20,8 @@ import (
 )
 
 // Bucket is the key-value bucket of the agents' keys. It is read from its leader
-// and never from a copy. Make it with [Log.Keys]. Safe for concurrent use.
+// and never from a copy. Get it from [Log.FindKeys] or [Log.MakeKeys]. Safe for
+// concurrent use.
 type Bucket struct {
 	c       *conn
 	stream  string
@@ -37,7 +38,7 @@ func (l *Log) bucket() *Bucket {
 	return &Bucket{c: l.conns[0], stream: KeysOf(l.subjects), subject: "$KV." + root(l.subjects) + "_keys."}
 }
 
-// FindKeys gives the bucket of the agents' keys; nil if there is none, as in an
+// FindKeys returns the bucket of the agents' keys; nil if there is none, as in an
 // installation that was never encrypted.
 func (l *Log) FindKeys(ctx context.Context) (*Bucket, error) {
 	b := l.bucket()
@@ -48,7 +49,7 @@ func (l *Log) FindKeys(ctx context.Context) (*Bucket, error) {
 	return b, err
 }
 
-// MakeKeys gives the bucket of the agents' keys, and makes it, with so many
+// MakeKeys returns the bucket of the agents' keys, and makes it, with so many
 // replicas, if there is none.
 func (l *Log) MakeKeys(ctx context.Context, replicas int) (*Bucket, error) {
 	b := l.bucket()
@@ -143,7 +144,7 @@ func (b *Bucket) Name() string { return strings.TrimPrefix(b.stream, "KV_") }
 // that it replaces by itself, since the server would not write over it.
 const keptValues = 64
 
-// Get gives a value; see encrypted.Bucket.
+// Get returns a value; see encrypted.Bucket.
 func (b *Bucket) Get(ctx context.Context, name string) (value []byte, revision uint64, err error) {
 	m, err := b.c.newest(ctx, b.stream, b.subject+name)
 	if err != nil || m == nil || m.header.Get("KV-Operation") != "" {
@@ -196,7 +197,7 @@ func (b *Bucket) Erase(ctx context.Context, name string, revision uint64) error 
 	return b.c.purge(ctx, b.stream, b.subject+name, revision) // what a Put that was cut off has left
 }
 
-// List gives all names; see encrypted.Bucket.
+// List returns all names; see encrypted.Bucket.
 func (b *Bucket) List(ctx context.Context) ([]string, error) {
 	s, err := b.c.js.Stream(ctx, b.stream)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Revision is the newest revision of a key as the leader of its bucket has it; 0: the
 // key is not there, or was deleted. A get by the library is answered by any server,
-// which may not have heard of the key yet.
+// which may not have the key yet.
 func Revision(ctx context.Context, nc *nats.Conn, bucket, key string) (uint64, error) {
 	stream, at := "KV_"+bucket, place{Last: "$KV." + bucket + "." + key}
 	ask, err := json.Marshal(at)

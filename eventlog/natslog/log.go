@@ -73,7 +73,7 @@ func (l *Log) Store() eventlog.Store {
 	return eventlog.Store{Log: l, Blobs: l, Snapshots: l, Definitions: l}
 }
 
-// Open creates the streams that are missing, checks those that exist and gives
+// Open creates the streams that are missing, checks those that exist and returns
 // the log they make up. Several nodes may open it at once. It waits half a minute,
 // or until ctx ends, for a cluster that elects its leaders. An existing stream
 // whose settings could lose or change what is stored is refused; the error

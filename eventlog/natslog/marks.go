@@ -20,7 +20,7 @@ import (
 
 // The server drops what it cannot read without a word: it cuts a block at the
 // first bad record when it rebuilds its index, keeps the stream's last sequence
-// when an inner block is cut or missing, and gives the sequences of a lost end to
+// when an inner block is cut or missing, and reuses the sequences of a lost end for
 // new messages. So how far each log stream went is recorded outside of it, in the
 // bucket KV_<root>_marks:
 //

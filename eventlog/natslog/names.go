@@ -23,7 +23,7 @@ const blobStreams = 4
 // Names are the names of an installation's streams. Make them with [NamesOf].
 type Names struct{ prefix string }
 
-// NamesOf gives the stream names that belong to the subjects.
+// NamesOf returns the stream names that belong to the subjects.
 func NamesOf(s messages.Subjects) Names {
 	return Names{strings.ToUpper(root(s)) + "_"}
 }
@@ -112,7 +112,7 @@ func streams(s messages.Subjects, replicas int) []jetstream.StreamConfig {
 	return all
 }
 
-// share gives the filters of the partitions that the i-th of n streams holds.
+// share returns the filters of the partitions that the i-th of n streams holds.
 func share(i, n int, filter func(messages.Partition) string) (subjects []string) {
 	per := messages.Partitions / n
 	for p := i * per; p < (i+1)*per; p++ {

@@ -176,8 +176,8 @@ func pending(t *testing.T, sub *nats.Subscription) int {
 	return n
 }
 
-// A message on a subject that is no agent's is passed over, and who reads a shard
-// knows that it is behind him.
+// A message on a subject that is no agent's is passed over, and a reader of the shard
+// is notified that it is past the message.
 func TestStrayMessageInAShard(t *testing.T) { // A29
 	l, c := open(t, 1)
 	a := logtest.Agent("ada")

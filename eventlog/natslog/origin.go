@@ -13,7 +13,7 @@ import (
 // metadataOrigins is where a restored work queue keeps its [Origins].
 const metadataOrigins = "reprise-origins"
 
-// Origins tell since when the work queue numbers its messages as it does, which
+// Origins record since when the work queue numbers its messages as it does, which
 // is a part of the ids of inputs that came without one. A stream has one, its
 // creation, until it is restored from a backup: the messages that the backup
 // held keep theirs, so that one that was applied already is still known, and

@@ -73,7 +73,7 @@ func (o *own) drop(h *ownHead) {
 	h.frame, h.size = nil, 0
 }
 
-// forget remembers nothing: a server that was away may have lost messages, and gives their
+// forget remembers nothing: a server that was away may have lost messages, and assigns their
 // sequences again.
 func (o *own) forget() {
 	o.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 )
 
-// TestPublished checks that a frame as it was published is the one that the log gives, and no other.
+// TestPublished checks that a frame as it was published is the one that the log returns, and no other.
 func TestPublished(t *testing.T) {
 	l, c := open(t, 1)
 	a, nc := logtest.Agent("ada"), c.Conns[0]

@@ -18,7 +18,7 @@ import (
 // messages were removed: purge again.
 //
 // How many messages it removes is recorded outside the stream before and after, so
-// that they are told from messages that were lost.
+// that they are distinguished from messages that were lost.
 func (l *Log) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
 	if err := l.purgeable(ctx, Shard(a.Partition())); err != nil {
 		return err

@@ -137,7 +137,7 @@ func (l *Log) newest(ctx context.Context, a messages.AgentID) (*stored, error) {
 	if err != nil || m != nil {
 		return m, err
 	}
-	// The server gives the same answer if it cannot read the message.
+	// The server answers the same if it cannot read the message.
 	n, err := c.count(ctx, stream, subject)
 	if err != nil || n == 0 {
 		return nil, err
@@ -175,7 +175,7 @@ func (l *Log) records(ctx context.Context, a messages.AgentID, tail eventlog.Pos
 	}
 }
 
-// isPurged says that a frame which was there is gone.
+// isPurged reports whether a frame which was there is gone.
 func (l *Log) isPurged(ctx context.Context, a messages.AgentID, tail eventlog.Position) bool {
 	p := a.Partition()
 	m, err := l.conn(p).at(ctx, l.stream[p], tail.Seq)
@@ -237,7 +237,7 @@ func (l *Log) reportForeign(a messages.AgentID, m *stored) {
 	}
 }
 
-// scan gives every message on the agent's subject behind sequence after, up to
+// scan yields every message on the agent's subject behind sequence after, up to
 // the one with sequence last. It begins again where a consumer was lost.
 func (l *Log) scan(ctx context.Context, a messages.AgentID, after, last uint64) iter.Seq2[*stored, error] {
 	return func(yield func(*stored, error) bool) {
@@ -268,7 +268,7 @@ type scanner struct {
 }
 
 // run reads with one consumer. again says that the scan is not over: there is
-// more to read, or err to tell.
+// more to read, or err to report.
 func (s *scanner) run(ctx context.Context, yield func(*stored, error) bool) (again bool, err error) {
 	p := s.agent.Partition()
 	c := s.l.conn(p)

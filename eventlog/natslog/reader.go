@@ -21,7 +21,7 @@ const (
 type reader struct {
 	*follower
 	feed *feed  // nil: none
-	from uint64 // the feed gives what is behind it
+	from uint64 // the feed delivers what is behind it
 	used time.Time
 	// quiet counts the fetches in a row that brought only our own frames. unsure are the
 	// sequences of those that may turn out to be: their acknowledgement was on its way.
@@ -33,7 +33,7 @@ type reader struct {
 	ended bool
 }
 
-// read gives what is there now, and returns how many messages came from the stream.
+// read delivers what is there now, and returns how many messages came from the stream.
 func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 	if r.own == nil {
 		return r.fetch(ctx)
@@ -107,7 +107,7 @@ func (r *reader) count() {
 	r.unsure = r.unsure[:0]
 }
 
-// takeOwn gives the frames that this node appended behind those that were given. If one waits
+// takeOwn delivers the frames that this node appended behind those that were given. If one waits
 // for what a replica may still deliver, it is read from the stream.
 func (r *reader) takeOwn() (more bool) {
 	last, more := r.giveOwn(r.passed)
@@ -141,7 +141,7 @@ func (r *reader) close() {
 	r.feed = nil
 }
 
-// fetch gives what the stream has now, of whole messages the past, too.
+// fetch delivers what the stream has now, of whole messages the past, too.
 func (r *reader) fetch(ctx context.Context) (n int, more bool, err error) {
 	if err := r.open(ctx); err != nil {
 		return 0, false, err

@@ -72,12 +72,12 @@ func settled(ctx context.Context, nc *nats.Conn, replicas int, log *slog.Logger,
 	return explained(err, nc, replicas)
 }
 
-// open is a context that tells no deadline, and ends when it has come: only without one
+// open is a context that hides its deadline, and ends when it has come: only without one
 // the library bounds each request, to five seconds, and a request that is lost with the
 // connection is never answered.
 type open struct{ context.Context }
 
-// Deadline tells none.
+// Deadline reports none.
 func (open) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 func permanent(err error) error {
@@ -95,7 +95,7 @@ const (
 	codeAlone       jetstream.ErrorCode = 10074
 )
 
-// passing says that an error may be over soon; of errors that were joined, all.
+// passing reports whether an error may be over soon; of errors that were joined, all.
 func passing(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !passing(e) })
@@ -130,7 +130,7 @@ func silent(err error) bool {
 
 // denied is the server's word that this user may not do something; nil: it has
 // permitted all. It is the newest error of the connection, and may be an old one: it
-// tells why there was no answer, and nothing of an answer that came.
+// explains why there was no answer, but says nothing of an answer that came.
 func denied(nc *nats.Conn) error {
 	if err := nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 )
 
-// Who reads while a stream elects its leader is told to try again; what trying again does
-// not change is told as it is.
+// A read while a stream elects its leader returns an error that asks to try again; an error
+// that trying again does not change is returned as it is.
 func TestForNow(t *testing.T) {
 	electing := &jetstream.APIError{Code: 503, ErrorCode: codeUnavailable}
 	for name, c := range map[string]struct {

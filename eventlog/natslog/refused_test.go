@@ -70,7 +70,7 @@ func TestARefusedLoginIsTriedAgain(t *testing.T) {
 	}
 	for {
 		select {
-		case <-refused: // that was before: the connection may come to tell it only now
+		case <-refused: // an earlier one, which the connection may report only now
 			continue
 		case <-back:
 			return

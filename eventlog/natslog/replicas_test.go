@@ -99,7 +99,7 @@ func (p *process) kill() {
 }
 
 // ports are n addresses of the loopback, and what holds each of them until it is closed:
-// directly before a server listens there, for what is free somebody else may take.
+// directly before a server listens there, as another program may take a free one.
 func ports(t *testing.T, n int) (all []string, held []net.Listener) {
 	t.Helper()
 	for range n {
@@ -114,7 +114,7 @@ func ports(t *testing.T, n int) (all []string, held []net.Listener) {
 }
 
 // processes runs a cluster of three servers, each in a process of its own, and
-// gives their addresses.
+// returns their addresses.
 func processes(t *testing.T) (all []*process, urls string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,7 +133,7 @@ func processes(t *testing.T) (all []*process, urls string) {
 	return all, strings.Join(clients, ",")
 }
 
-// ledger is what writers were told and readers saw, to be compared with what is
+// ledger is what was acknowledged to writers and seen by readers, to be compared with what is
 // stored.
 type ledger struct {
 	log  *natslog.Log
@@ -175,7 +175,7 @@ func (l *ledger) write(ctx context.Context, t *testing.T, a messages.AgentID) {
 	}
 }
 
-// read notes what a shard tells until ctx ends.
+// read notes what a shard yields until ctx ends.
 func (l *ledger) read(ctx context.Context, t *testing.T, shard int) {
 	for m, err := range l.log.ReadShard(ctx, shard, 0) {
 		l.mu.Lock()

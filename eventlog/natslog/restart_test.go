@@ -95,7 +95,7 @@ func readOnce(l eventlog.Reader, a messages.AgentID) error {
 	return nil
 }
 
-// write commits n frames one after the other and tells their ids.
+// write commits n frames one after the other and sends their ids to written.
 func write(t *testing.T, l eventlog.Appender, a messages.AgentID, n int, written chan<- messages.FrameID) {
 	defer close(written)
 	var tail eventlog.Position

@@ -38,7 +38,7 @@ func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored
 	l.records(ctx, a, r.After, messages, yield)
 }
 
-// behind gives the messages behind r.After up to newest, if that is there.
+// behind returns the messages behind r.After up to newest, if that is there.
 func (l *Log) behind(ctx context.Context, a messages.AgentID, newest *stored, r eventlog.Range) (there bool, rest iter.Seq2[*stored, error], err error) {
 	after := r.After
 	if after.Seq == 0 || seqOf(newest) < after.Seq {
@@ -96,9 +96,9 @@ func (m *stored) continues(a messages.AgentID, t eventlog.Position) bool {
 	return is.Frame == t.Frame && is.Digest == t.Digest && is.Last == t.Last
 }
 
-// near gives the agent's frames from one before that which holds event from, or from that one
-// where the one before cannot be read or need not be, if they are near its newest message, with the position
-// that they must continue.
+// near returns the agent's frames, if they are near its newest message, from the one before the
+// frame that holds the event, or from that frame where the one before cannot be read or need not be.
+// tail is the position that they must continue.
 func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, r eventlog.Range) (tail eventlog.Position, all []*stored, err error) {
 	from := r.Event()
 	h, err := parseHeading(newest.header)
@@ -125,7 +125,7 @@ func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, r ev
 	return eventlog.Position{}, nil, nil // reading all of it finds out where it is damaged
 }
 
-// whole gives all of the agent's frames, if they can be walked back to the first
+// whole returns all of the agent's frames, if they can be walked back to the first
 // and are all that is there.
 func (l *Log) whole(ctx context.Context, a messages.AgentID, newest *stored) (tail eventlog.Position, all []*stored, err error) {
 	w := l.walk(a, newest)
@@ -147,7 +147,7 @@ func (l *Log) whole(ctx context.Context, a messages.AgentID, newest *stored) (ta
 	return eventlog.Position{}, w.all(), nil
 }
 
-// isFirst says that the server had nothing before the message on its subject when it
+// isFirst reports whether the server had nothing before the message on its subject when it
 // stored it.
 func (m *stored) isFirst() bool {
 	return m.header.Get(headerFence) == "0" && len(m.header[headerFenceSubject]) == 0
@@ -166,7 +166,7 @@ func (l *Log) walk(a messages.AgentID, newest *stored) *walk {
 	return &walk{l: l, agent: a, found: []*stored{newest}, bytes: len(newest.data)}
 }
 
-// all gives what was found, oldest first.
+// all returns what was found, oldest first.
 func (w *walk) all() []*stored {
 	slices.Reverse(w.found)
 	return w.found

@@ -56,7 +56,7 @@ func renumber(t *testing.T, c natslog.Config, a messages.AgentID, first uint64) 
 	}
 }
 
-// grow appends n frames and gives the tails behind each.
+// grow appends n frames and returns the tails behind each.
 func grow(t testing.TB, l eventlog.Log, a messages.AgentID, tail eventlog.Position, n int) (tails []eventlog.Position) {
 	t.Helper()
 	for range n {

@@ -21,8 +21,8 @@ import (
 // An agent is loaded from its newest snapshot and the frames above it, and the server
 // leaves out what it cannot read: a frame below a snapshot that was damaged on disk is
 // never read, and never missed. A scrub reads a stream of the log through and
-// compares the sequences that come with those that the stream holds. How far it is
-// stands in the bucket of marks, so that another owner continues it:
+// compares the sequences that come with those that the stream holds. Its progress is
+// kept in the bucket of marks, so that another owner continues it:
 //
 //	scrub.<n>   a Scrub: how far stream n was read, and what could not be read
 const (
@@ -73,8 +73,8 @@ type Scrub struct {
 	Bad []Unreadable `json:"bad,omitempty"`
 	// More is how many beyond those in Bad were found since the pass began.
 	More int `json:"more,omitempty"`
-	// Unjudged is how many sequences without a message were met since the pass began of
-	// which it is not known whether they were purged: too many were.
+	// Unjudged counts the sequences without a message, met since the pass began, that may or
+	// may not have been purged: too many were deleted to find out.
 	Unjudged uint64 `json:"unjudged,omitempty"`
 	// Hidden is how many messages the server counted, when it was last asked, that it
 	// neither gave nor called deleted. nats-server 2.15.2 hides the messages of its newest
@@ -189,7 +189,7 @@ func (l *Log) Rescrub(ctx context.Context, shard int, s Scrub) (Scrub, error) {
 	return s, nil
 }
 
-// unnamed returns the sequences of which it is not known whose they are.
+// unnamed returns the sequences of the messages whose agent is not known.
 func (s Scrub) unnamed() (seqs []uint64) {
 	for _, u := range s.Bad {
 		if u.Agent == (messages.AgentID{}) {
@@ -241,8 +241,8 @@ type scrubPass struct {
 	at, end uint64 // the last sequence that was read, and the last that is to be
 	left    int    // bytes that may be read
 	gaps    []gap  // without a message, ascending
-	// unnamed are unreadable messages of which it is not known whose they are, and names
-	// says so of some, and of some in gaps.
+	// unnamed are unreadable messages whose agent is not known; names has the agents of some
+	// of them, and of some messages in gaps.
 	unnamed  []uint64
 	names    map[uint64]messages.AgentID
 	suspects []uint64

@@ -13,7 +13,7 @@ import (
 )
 
 // configured runs a server with a configuration file as an administrator writes it, and
-// gives its address. It listens on any port of the loopback.
+// returns its address. It listens on any port of the loopback.
 func configured(t *testing.T, conf string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nats.conf")

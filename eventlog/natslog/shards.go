@@ -21,7 +21,7 @@ func (l *Log) ShardOf(a messages.AgentID) int {
 // Shard is the shard that holds a partition.
 func Shard(p messages.Partition) int { return int(p) / perStream }
 
-// shard gives the stream and the connection that serves it.
+// shard returns the stream and the connection that serves it.
 func (l *Log) shard(n int) (stream string, c *conn, err error) {
 	if n < 0 || n >= LogStreams {
 		return "", nil, fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", n, LogStreams-1)
@@ -65,7 +65,7 @@ func (l *Log) ReadPartition(ctx context.Context, p messages.Partition, after uin
 	}
 }
 
-// readOn gives the messages of a shard that a filter matches; where nothing more is there it calls
+// readOn delivers the messages of a shard that a filter matches; where nothing more is there it calls
 // pause. Each reports whether more is wanted.
 func (l *Log) readOn(ctx context.Context, shard int, filter string, after uint64, give func(eventlog.Stored) bool, pause func(upto uint64) bool) error {
 	stream, c, err := l.shard(shard)

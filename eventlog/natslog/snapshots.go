@@ -71,7 +71,7 @@ func (c *conn) replace(ctx context.Context, p parcel, data []byte, each int) err
 	}
 }
 
-// Snapshot gives a snapshot; see eventlog.Snapshots. Most are one chunk, which is
+// Snapshot returns a snapshot; see eventlog.Snapshots. Most are one chunk, which is
 // one request. Its chunks are those that were stored together, by the hash in their headers, and
 // each is verified by its checksum; the hash, a third of the time of reading, is not taken
 // again, as what is in a snapshot has a checksum, too. A server that is behind may answer: what comes may be older than
@@ -104,7 +104,7 @@ func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]
 	return data.Bytes(), nil
 }
 
-// ListSnapshots gives the names of snapshots; see eventlog.Snapshots.
+// ListSnapshots returns the names of snapshots; see eventlog.Snapshots.
 func (l *Log) ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func wantCode(t *testing.T, err error, code messages.Code, parts ...string) {
 	}
 }
 
-// A damaged or missing chunk is told by its place.
+// A damaged or missing chunk is reported with its place.
 func TestBlobDamageHasAPlace(t *testing.T) { // A29
 	l, c := open(t, 1)
 	a, payload := logtest.Agent("ada"), bytesOf(700<<10, "blob")
@@ -126,7 +126,7 @@ func TestBlobDamageHasAPlace(t *testing.T) { // A29
 	}
 }
 
-// Who wants the end of a blob does not wait for what comes before.
+// A reader that wants the end of a blob does not wait for what comes before.
 func TestBlobIsSkippedUnread(t *testing.T) { // A36
 	l, c := open(t, 1)
 	a, payload := logtest.Agent("ada"), bytesOf(3<<20, "blob")
@@ -176,8 +176,8 @@ func TestBlobOfForeignChunks(t *testing.T) { // A29
 	}
 }
 
-// Somebody removes the streams of payloads and snapshots of a log in use: what they
-// held is gone, and what comes is stored.
+// The streams of payloads and snapshots of a log in use are removed: what they held is
+// gone, and what comes is stored.
 func TestRemovedStreams(t *testing.T) { // A29, A36
 	l, c := open(t, 1)
 	a, payload := logtest.Agent("ada"), bytesOf(700<<10, "blob")
@@ -528,7 +528,7 @@ func openDir(t *testing.T, dir string, sync embedded.Sync) *natslog.Log {
 	return l
 }
 
-// Who has blobs is found, whether it has a log or not.
+// An agent with blobs is found, whether it has a log or not.
 func TestAgentsOfBlobs(t *testing.T) { // A36
 	l, _ := open(t, 1)
 	have := make(map[string]bool)

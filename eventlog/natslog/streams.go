@@ -115,8 +115,8 @@ func powers(want, have jetstream.StreamConfig) (found []string) {
 }
 
 // limits lists what makes a stream forget once it is full. A limit with
-// discard new only refuses, which the sender is told; a log must not even
-// do that, for it is kept for ever and its limits would stop all agents.
+// discard new only refuses, and the sender is notified; a log must not even
+// do that, for it is kept forever and its limits would stop all agents.
 func limits(want, have jetstream.StreamConfig) (found []string) {
 	queue := want.Retention == jetstream.WorkQueuePolicy
 	forgets := have.Discard == jetstream.DiscardOld
@@ -167,7 +167,7 @@ func show(t *jetstream.SubjectTransformConfig) string {
 	return fmt.Sprintf("%q to %q", t.Source, t.Destination)
 }
 
-// remake makes a stream of blobs or snapshots again that somebody has removed while
+// remake makes a stream of blobs or snapshots again that was removed while
 // the log was open, and reports whether it did. Streams of the log itself are made by
 // Open alone: their sequences are fences.
 func (l *Log) remake(ctx context.Context, name string) bool {

@@ -85,7 +85,7 @@ func AskSync(ctx context.Context, nc *nats.Conn) (string, error) {
 	return fmt.Sprintf("every %v", weakest), nil
 }
 
-// unseen says why not all servers have told their setting.
+// unseen returns why not all servers have reported their setting.
 func unseen(err error, nc *nats.Conn, seen, size int) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders) || denied(nc) != nil || seen == 0:

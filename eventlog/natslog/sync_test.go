@@ -22,7 +22,7 @@ accounts: {
 system_account: SYS
 `
 
-// What a server is set to is told as it is, and never by one who cannot see it.
+// A server's setting is reported as it is, and as unknown to a user who cannot see it.
 func TestAskSync(t *testing.T) {
 	for jetstream, want := range map[string]string{
 		"jetstream: { sync_interval: always }": "always",

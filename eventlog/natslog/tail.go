@@ -40,14 +40,14 @@ type stored struct {
 
 func (m *stored) isFrame() bool { return len(m.header[headerFrame]) > 0 }
 
-// newestFrame gives the newest frame on the agent's subject, nil if there is
+// newestFrame returns the newest frame on the agent's subject, nil if there is
 // none, and the sequence of the newest message, frame or not.
 func (l *Log) newestFrame(ctx context.Context, a messages.AgentID) (frame *stored, fence uint64, err error) {
 	newest, err := l.newest(ctx, a)
 	if err != nil || newest == nil || newest.isFrame() {
 		return newest, seqOf(newest), err
 	}
-	// Rare: somebody has published here. The frame before is found by reading.
+	// Rare: a foreign message was published here. The frame before is found by reading.
 	for m, err := range l.scan(ctx, a, 0, newest.seq) {
 		if err != nil {
 			return nil, 0, err
@@ -66,13 +66,13 @@ func seqOf(m *stored) uint64 {
 	return m.seq
 }
 
-// newest gives the newest message that the filter matches, from the stream's
+// newest returns the newest message that the filter matches, from the stream's
 // leader; nil if there is none.
 func (c *conn) newest(ctx context.Context, stream, filter string) (*stored, error) {
 	return c.get(ctx, stream, place{Last: filter})
 }
 
-// at gives the message with this sequence, from the stream's leader; nil if
+// at returns the message with this sequence, from the stream's leader; nil if
 // there is none.
 func (c *conn) at(ctx context.Context, stream string, seq uint64) (*stored, error) {
 	return c.get(ctx, stream, place{Seq: seq})

@@ -15,7 +15,7 @@ import (
 const MaxFrame = 512 << 10
 
 // MaxTypes is how many bytes the types of a frame's events may take as a header,
-// which is small. A frame with more events tells each type once.
+// which is small. A frame with more events lists each type once.
 const MaxTypes = 4 << 10
 
 // Validate reports whether a log may try to store the entry at all. It wraps

@@ -68,7 +68,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("the log of %s is damaged at event %d (sequence %d): %v", e.Agent, e.Event, e.Seq, e.Err)
 }
 
-// Unwrap gives the failed check.
+// Unwrap returns the failed check.
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // Ends reports whether the frame is a tombstone: nothing before it belongs to the agent.
@@ -113,7 +113,7 @@ func follows(after Position, next Recorded) error {
 // Commit appends e and, while the outcome is unknown, tries the identical
 // entry again with growing pauses until it is resolved or ctx ends. After the
 // end of ctx the outcome may still be unknown; the caller must not write for
-// the agent again. waits, if given, hear why each time that it is tried again.
+// the agent again. waits, if given, are called with the reason for each retry.
 func Commit(ctx context.Context, log Appender, e Entry, waits ...func(error)) (Position, error) {
 	at, err := log.Append(ctx, e)
 	if err == nil || final(err) {
@@ -140,7 +140,7 @@ func again(ctx context.Context, log Appender, e Entry, waits []func(error)) (Pos
 	}))
 }
 
-// final says that an append's error settles its outcome.
+// final reports whether an append's error settles its outcome.
 func final(err error) bool {
 	var conflict *ConflictError
 	var damage *DamageError

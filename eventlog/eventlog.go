@@ -75,7 +75,7 @@ type Summary struct {
 	Replies bool
 }
 
-// Head is the newest frame of one agent as its headers tell it.
+// Head is the newest frame of one agent as its headers describe it.
 type Head struct {
 	Agent messages.AgentID
 	Seq   uint64
@@ -96,7 +96,7 @@ type Entry struct {
 	// Expect is the position that the frame must follow.
 	Expect Position
 	// Frame's ID never changes: the same entry tried again is the same frame. It is not
-	// changed any more: the log may give it to readers.
+	// changed any more: the log may pass it to readers.
 	Frame *messages.Frame
 	// Bytes is Frame as messages.EncodeFrame wrote it. The log keeps no
 	// reference to it after Append returns.
@@ -110,7 +110,7 @@ type Appender interface {
 	// returns its position. If that very frame is already the newest it returns
 	// that position.
 	//
-	// A *ConflictError says that somebody else wrote: the caller must stop
+	// A *ConflictError says that another writer was first: the caller must stop
 	// acting for the agent. A *DamageError says that the frame does not follow
 	// Expect, which is the caller's fault; nothing was stored. Any other error
 	// but [ErrTooLarge] and [ErrInvalid] leaves the outcome unknown: only the identical
@@ -123,8 +123,8 @@ type Range struct {
 	// After is where to read on, as [Recorded.Position] or Append returned it. The zero value is
 	// the beginning of the log; one that has Last alone is the frame that holds that event.
 	After Position
-	// Seen reports that After is known to be in this log, as who reads on has read it there, or its
-	// owner has named it: what follows a position is verified against that, but neither it nor a
+	// Seen reports whether After is known to be in this log: the reader has read it there, or the
+	// owner has named it. What follows a position is verified against that, but neither it nor a
 	// frame before the first one need be looked at.
 	Seen bool
 	// Upto is the newest frame to read, as ReadAhead yielded it. Nil: what was the newest when
@@ -189,8 +189,8 @@ type Log interface {
 	// ReadAhead yields the newest frames of agents of one partition, in no order, with few
 	// requests: many come at once when the partition gets a new owner. It leaves out agents
 	// without a frame, or with a foreign message behind the newest one. An agent whose
-	// log grows meanwhile may come twice. A frame may be old when it comes, for any copy
-	// of the log may give it: what is read up to it is sure only once a frame has
+	// log grows meanwhile may come twice. A frame may be old, for it may come from any
+	// copy of the log: what is read up to it is sure only once a frame has
 	// been appended behind it, or Head has been asked. The sequence ends with its only
 	// error. Safe for concurrent use.
 	ReadAhead(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[Newest, error]

@@ -26,7 +26,7 @@ type Blobs interface {
 	// again changes nothing; after an error it continues with what is missing.
 	PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error)
 	// Blob streams a blob. messages.NotFound if it is not stored; a reader whose
-	// last Read does not match the hash or the size gives messages.Damaged in
+	// last Read does not match the hash or the size returns messages.Damaged in
 	// place of io.EOF. The reader must be closed.
 	Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error)
 	// ListBlobs yields the agent's blobs in no order, each once, with the size that
@@ -64,10 +64,10 @@ type Snapshots interface {
 	// PutSnapshot replaces the agent's snapshot of that name, in chunks where it is
 	// large. A crash in the middle leaves none.
 	PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error
-	// Snapshot gives the newest, or one that was a moment ago; nil if there is none
+	// Snapshot returns the newest, or one that was a moment ago; nil if there is none
 	// or what is there is not whole.
 	Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error)
-	// ListSnapshots gives the names of all that are kept of the agent, sorted.
+	// ListSnapshots returns the names of all that are kept of the agent, sorted.
 	ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error)
 	// RemoveSnapshots removes all of the agent's that were stored at or below sequence
 	// upto. Removing them again changes nothing.

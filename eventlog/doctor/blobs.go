@@ -168,7 +168,7 @@ func (v *visit) orphans(ctx context.Context, a messages.AgentID, p *patient, lef
 	return old, nil
 }
 
-// still says that the agent has not gone on, or been deleted, since its log was
+// still reports whether the agent has not gone on, or been deleted, since its log was
 // read.
 func (v *visit) still(ctx context.Context, a messages.AgentID, p *patient) (bool, error) {
 	tail, err := v.cfg.Log.Head(ctx, a)

@@ -15,7 +15,7 @@
 //
 // # Guarantees
 //
-//   - It changes nothing, unless told to repair; then it removes what can be made
+//   - It changes nothing, unless asked to repair; then it removes what can be made
 //     again or is named by nothing, and never a frame.
 //   - Each shard is read once, in order, at a bounded rate, and never more than one
 //     frame of it is held; what is kept is a tail and the names of payloads for

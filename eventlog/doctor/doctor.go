@@ -85,7 +85,7 @@ type Options struct {
 }
 
 // Check examines one agent whose log is sound. It may run for several agents at
-// once. Its error ends the examination; what is wrong with the agent it passes to tell.
+// once. Its error ends the examination; it calls tell with what is wrong with the agent.
 type Check func(ctx context.Context, s Subject, o Options, tell func(Finding)) error
 
 // Subject is an agent whose log is sound up to Tail.
@@ -176,7 +176,7 @@ type patient struct {
 	says  eventlog.Summary // as the headers of its newest frame say
 	ill   bool             // its log is damaged
 	idle  bool             // it owes no work
-	blind bool             // some frame does not tell what it names
+	blind bool             // what some frame names is not known
 	// copied reports whether it has a copy of the events that its log begins with.
 	copied bool
 	named  map[messages.Digest]reference

@@ -124,7 +124,7 @@ func TestDamageIsFound(t *testing.T) { // A29
 			ill := agents[0]
 			tail := grow(t, l, ill, eventlog.Position{Epoch: 3}, 2)
 			seq := l.Inject(spoil(logtest.Entry(t, ill, tail)), false)
-			l.Inject(logtest.Entry(t, ill, tail), false) // what follows is not told as well
+			l.Inject(logtest.Entry(t, ill, tail), false) // what follows is not reported as well
 			grow(t, l, agents[1], eventlog.Position{}, 4)
 			strange := l.Inject(eventlog.Entry{Agent: agents[2], Bytes: []byte("who am I")}, true)
 			grow(t, l, agents[2], eventlog.Position{Seq: strange}, 1)

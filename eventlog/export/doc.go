@@ -14,7 +14,7 @@
 //
 // # Guarantees
 //
-//   - What was written and is read again gives equal frames, in order.
+//   - What was written and is read again yields equal frames, in order.
 //   - A reader yields nothing of a line that is damaged, and ends with an error that names the
 //     line. That nothing is missing is certain only once the End of an agent has come.
 //   - A file of a newer format, and a frame or event of a newer version, is refused with

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// What was written and is read again gives equal frames, in order, compressed or not.
+// What was written and is read again yields equal frames, in order, compressed or not.
 func TestRoundTrip(t *testing.T) { // A83
 	for seed := range uint64(200) {
 		log := anyLog(t, newRand(seed), 1+int(seed%7))

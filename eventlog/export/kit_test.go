@@ -75,7 +75,7 @@ func anyLog(t *testing.T, r *rand.Rand, frames int) (log []*messages.Frame) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, err = messages.DecodeFrame(ann, b); err != nil { // as a log gives it
+		if f, err = messages.DecodeFrame(ann, b); err != nil { // as a log returns it
 			t.Fatal(err)
 		}
 		log, before, digest, next = append(log, f), f, messages.DigestOf(b), f.Last()+1

@@ -74,8 +74,8 @@ func (s *storing) open() (err error) {
 	return err
 }
 
-// unnamed makes a temporary file without a name where the system has such: what agents were told is not
-// left in the folder by a process that is killed.
+// unnamed makes a temporary file, without a name where the system has such: a process that is killed
+// leaves no content of agents in the folder.
 func unnamed() (*os.File, error) {
 	f, err := os.CreateTemp("", "reprise-import-*")
 	if err == nil {

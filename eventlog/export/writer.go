@@ -65,7 +65,7 @@ func (w *Writer) Definition(hash messages.Digest, data []byte) error {
 	return w.line(Definition{hash, data})
 }
 
-// Blob writes the bytes that fill gives it as a blob. They must have the size and hash of b, which is
+// Blob writes the bytes that fill writes to it as a blob. They must have the size and hash of b, which is
 // checked. If fill fails before it has written a byte nothing is written, and the error does not stay.
 func (w *Writer) Blob(b messages.Blob, fill func(io.Writer) error) error {
 	p := &pieces{w: w, sum: sha256.New(), piece: Piece{Blob: b.SHA256, Size: b.Size}}

@@ -203,7 +203,7 @@ func wantConflict(t *testing.T, log eventlog.Log, e eventlog.Entry, actual event
 	}
 }
 
-// race commits both entries at once; exactly one must win. It gives its tail.
+// race commits both entries at once; exactly one must win. It returns its tail.
 func race(t *testing.T, log eventlog.Appender, entries ...eventlog.Entry) (won eventlog.Position) {
 	t.Helper()
 	tails, errs := make([]eventlog.Position, len(entries)), make([]error, len(entries))

@@ -154,7 +154,7 @@ func wantDamage(cause error, spoil func(*testing.T, eventlog.Entry) eventlog.Ent
 	}
 }
 
-// newer gives the entry as a later version might write it: with format 2.
+// newer returns the entry as a later version might write it: with format 2.
 func newer(e eventlog.Entry) eventlog.Entry {
 	b := bytes.Replace(e.Bytes, []byte{0xa1, 'f', messages.FrameFormat}, []byte{0xa1, 'f', messages.FrameFormat + 1}, 1)
 	cut := len(b) - 9

@@ -71,7 +71,7 @@ func TestCheckTombstones(t *testing.T) { // A108
 	}
 }
 
-// answers is a log that gives the next error each time, and then succeeds.
+// answers is a log that returns the next error each time, and then succeeds.
 type answers struct {
 	errs []error
 	ids  []messages.FrameID

@@ -56,12 +56,12 @@ func (f *Faulty) Store() eventlog.Store {
 	return store
 }
 
-// Plan gives n faults that depend on the seed alone, none of them slow.
+// Plan returns n faults that depend on the seed alone, none of them slow.
 func Plan(seed uint64, n int) []Fault {
 	return PlanOf(seed, n, Pass, LoseRequest, LoseAck, Delay, Double)
 }
 
-// PlanOf gives n faults of the given ones; they depend on the seed alone.
+// PlanOf returns n faults of the given ones; they depend on the seed alone.
 func PlanOf(seed uint64, n int, of ...Fault) []Fault {
 	r, plan := rand.New(rand.NewPCG(seed, 0)), make([]Fault, n)
 	for i := range plan {

@@ -35,7 +35,7 @@ type Opened struct {
 	Tamper func(t *testing.T, a messages.AgentID, b messages.Blob)
 }
 
-// Run runs the suite. open is called once for each test and gives a log that
+// Run runs the suite. open is called once for each test and returns a log that
 // no other test sees.
 func Run(t *testing.T, open func(t *testing.T) Opened) {
 	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, readingAhead, purging, damage, following, sharding, definitions, blobs, snapshots} {
@@ -63,7 +63,7 @@ func Entry(t testing.TB, a messages.AgentID, tail eventlog.Position, events ...m
 	})
 }
 
-// Encode gives e with the bytes of its frame.
+// Encode returns e with the bytes of its frame.
 func Encode(t testing.TB, e eventlog.Entry) eventlog.Entry {
 	t.Helper()
 	b, err := messages.EncodeFrame(e.Agent, e.Frame)
@@ -90,7 +90,7 @@ func Neighbours(n int) []messages.AgentID {
 	return all
 }
 
-// grow appends n frames of one event and gives the tails after each.
+// grow appends n frames of one event and returns the tails after each.
 func grow(t testing.TB, log eventlog.Log, a messages.AgentID, tail eventlog.Position, n int) []eventlog.Position {
 	t.Helper()
 	tails := make([]eventlog.Position, 0, n)

@@ -241,7 +241,7 @@ func purge(t testing.TB, log eventlog.Log, a messages.AgentID, before uint64) {
 	}
 }
 
-// tailsOf reads to the end or the first error, and gives the tail behind each frame.
+// tailsOf reads to the end or the first error, and returns the tail behind each frame.
 func tailsOf(frames iter.Seq2[eventlog.Recorded, error]) (all []eventlog.Position, err error) {
 	for r, err := range frames {
 		if err != nil {

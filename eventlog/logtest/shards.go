@@ -255,7 +255,7 @@ func (s *sharded) next(t *testing.T) eventlog.Stored {
 	return m
 }
 
-// past gives what comes before the first pause.
+// past returns what comes before the first pause.
 func (s *sharded) past(t *testing.T) (all []eventlog.Stored) {
 	t.Helper()
 	for m := s.next(t); m.Agent != (messages.AgentID{}); m = s.next(t) {
@@ -264,7 +264,7 @@ func (s *sharded) past(t *testing.T) (all []eventlog.Stored) {
 	return all
 }
 
-// message gives the next message, whatever pauses come before it.
+// message returns the next message, whatever pauses come before it.
 func (s *sharded) message(t *testing.T) eventlog.Stored {
 	t.Helper()
 	for {

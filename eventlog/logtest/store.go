@@ -405,10 +405,10 @@ func wantCode(t testing.TB, err error, code messages.Code) {
 	}
 }
 
-// last gives the error of a call that has a result.
+// last returns the error of a call that has a result.
 func last[T any](_ T, err error) error { return err }
 
-// lastOf gives the error that a sequence ends with.
+// lastOf returns the error that a sequence ends with.
 func lastOf[T any](all iter.Seq2[T, error]) (err error) {
 	for _, err = range all {
 	}

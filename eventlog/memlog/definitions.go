@@ -19,7 +19,7 @@ func (l *Log) PutDefinition(ctx context.Context, definition []byte) (messages.Di
 	return hash, nil
 }
 
-// Definition gives a stored definition; see eventlog.Definitions.
+// Definition returns a stored definition; see eventlog.Definitions.
 func (l *Log) Definition(ctx context.Context, hash messages.Digest) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

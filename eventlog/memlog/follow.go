@@ -51,8 +51,8 @@ func await(ctx context.Context, more <-chan struct{}) bool {
 	}
 }
 
-// newest gives the newest head of each agent, oldest first, and the sequence
-// that what comes is behind. Where that is foreign it gives the newest frame's too.
+// newest returns the newest head of each agent, oldest first, and the sequence
+// that what comes is behind. Where a head is foreign it returns the newest frame's too.
 func (l *Log) newest(p messages.Partition) (past []eventlog.Head, at uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Log) newest(p messages.Partition) (past []eventlog.Head, at uint64) {
 	return past, l.seq
 }
 
-// behind gives what the partition holds behind a sequence, and a channel that
+// behind returns what the partition holds behind a sequence, and a channel that
 // is closed when there is more.
 func (l *Log) behind(p messages.Partition, at uint64) ([]*stored, <-chan struct{}) {
 	l.mu.Lock()

@@ -67,7 +67,7 @@ type partition struct {
 	more chan struct{} // closed when a message is added; nil if none waits
 }
 
-// New gives an empty log.
+// New returns an empty log.
 func New() *Log {
 	return &Log{
 		agents:      make(map[messages.AgentID][]*stored),
@@ -100,8 +100,8 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Position, 
 }
 
 // Inject stores the entry's bytes as they are: no fence, no check. With
-// foreign they come without any header, as if somebody else had published
-// them. It is for tests of damage, and gives the sequence.
+// foreign they come without any header, as if another client had published
+// them. It is for tests of damage, and returns the sequence.
 func (l *Log) Inject(e eventlog.Entry, foreign bool) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +205,7 @@ func behind(a messages.AgentID, all []*stored, after eventlog.Position) (eventlo
 	return eventlog.Position{}, all, nil
 }
 
-// subject gives what is stored on the agent's subject now.
+// subject returns what is stored on the agent's subject now.
 func (l *Log) subject(a messages.AgentID) ([]*stored, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err

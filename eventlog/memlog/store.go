@@ -68,7 +68,7 @@ type blobReader struct {
 	size  int64
 }
 
-// Read gives what is next; behind the last byte it tells what does not match.
+// Read reads what is next; behind the last byte it reports what does not match.
 func (r *blobReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
@@ -155,7 +155,7 @@ func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, 
 	return nil
 }
 
-// Snapshot gives a snapshot; see eventlog.Snapshots.
+// Snapshot returns a snapshot; see eventlog.Snapshots.
 func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error) {
 	if err := usable(ctx, a, name); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]
 	return bytes.Clone(l.snapshots[a][name]), nil
 }
 
-// ListSnapshots gives the names of snapshots; see eventlog.Snapshots.
+// ListSnapshots returns the names of snapshots; see eventlog.Snapshots.
 func (l *Log) ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error) {
 	if err := usable[string](ctx, a); err != nil {
 		return nil, err

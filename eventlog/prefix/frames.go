@@ -105,7 +105,7 @@ func (r *reading) failed(err error) error {
 	return &eventlog.DamageError{Agent: r.agent, Event: next, Err: fmt.Errorf("its events up to %d are in blob %s: %w", r.prefix.Last, r.prefix.Frames.SHA256, err)}
 }
 
-// each yields the frames. It reports whether the caller is to hear an error.
+// each yields the frames. It reports whether the caller still takes an error.
 func (r *reading) each(yield func(eventlog.Recorded, error) bool) (more bool, err error) {
 	for {
 		last, size, err := r.head()

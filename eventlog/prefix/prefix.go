@@ -1,5 +1,5 @@
 // Package prefix lets the log of an agent begin with a part of another agent's log. It wraps any
-// [eventlog.Store]: who reads a fork through it reads the events of its parent first, up to the one
+// [eventlog.Store]: a reader of a fork through it reads the events of its parent first, up to the one
 // at which it was forked, and then those of its own, numbered without a gap.
 //
 // # Guarantees

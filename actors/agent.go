@@ -221,7 +221,7 @@ func (a *agent) env() turn.Env {
 	return turn.Env{Agent: a.id, Definition: a.def.turn, Next: &a.next.turn, Now: time.Now(), Jitter: rand.Float64(), Leaving: a.drain != serving}
 }
 
-// decide gives the machine a command or an outcome. A turn that begins with it, behind another
+// decide passes a command or an outcome to the machine. A turn that begins with it, behind another
 // one, has the next definition. One that an input itself begins is no succession: what comes behind
 // that in order may be about it.
 func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
@@ -242,7 +242,7 @@ func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	return events, err
 }
 
-// apply gives outcomes to the machine and appends what follows, as one frame unless a model is
+// apply passes outcomes to the machine and appends what follows, as one frame unless a model is
 // asked: it is sent the history of that event, which what comes behind it may change.
 func (a *agent) apply(batch []outcome) {
 	if a.broken != nil || len(batch) == 0 {

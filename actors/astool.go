@@ -30,7 +30,7 @@ import (
 // after them are not: the result comes from another agent. A decision that is to be
 // remembered is remembered by the agent whose call it is about.
 //
-// The methods give a changed copy.
+// The methods return a changed copy.
 type AgentTool struct {
 	spec        tool.Spec
 	schema      *jsonschema.Resolved

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A deep check compares the heads of agents with what their events give.
+// A deep check compares the heads of agents with what their events fold to.
 func TestCheckHeads(t *testing.T) { // A29
 	log := memlog.New()
 	agent := func(key string, change func(*eventlog.Summary)) messages.AgentID {

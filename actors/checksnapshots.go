@@ -16,7 +16,7 @@ import (
 )
 
 // CheckSnapshots checks that an agent's snapshot can be read and has no event that
-// its log lacks, and, if it is to look deep, that a replay gives the same; and that
+// its log lacks, and, if it is to look deep, that a replay results in the same; and that
 // none is left of an agent that was deleted. It removes a bad one if
 // it is to repair: a snapshot is a cache. One that shows that events were lost stays.
 func CheckSnapshots(log snapshotLog) doctor.Check {

@@ -77,7 +77,7 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 }
 
 // copyAnswer makes a child's answer that is too large for a frame the agent's own, before
-// the report is decided upon. A large answer has more time, for however often it comes it
+// the report is decided on. A large answer has more time, for however often it comes it
 // is as large.
 func (a *agent) copyAnswer(d *Deliver, r messages.Report) (*Deliver, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, waitLimit+time.Duration(r.Blob.Size>>20)*time.Second)

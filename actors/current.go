@@ -36,7 +36,7 @@ func (r *Runtime) current(ctx context.Context, kind string, set messages.ForkCha
 }
 
 // review asks a tool about a call as an answer's review does, but without a time limit. It reports
-// false if the tool is not asked, or gives no answer.
+// false if the tool is not asked, or does not answer.
 func (def *definition) review(name, arguments string) (turn.Review, bool) {
 	t := def.tools[name]
 	gated, ok := t.(tool.Gated)

@@ -49,7 +49,7 @@ type Definition struct {
 	// StopOn are tools whose result is the turn's output.
 	StopOn []string `json:"stop_on,omitempty"`
 	// ApprovalTimeout denies a call that no one has decided about; a tool's own
-	// comes first. Zero: it waits for ever.
+	// comes first. Zero: it waits forever.
 	ApprovalTimeout time.Duration `json:"approval_timeout,omitempty"`
 	// TurnLimits bound a turn beside MaxSteps; AgentLimits bound all turns of an
 	// agent together. Zero values are no limit. A limit of cost does
@@ -71,7 +71,7 @@ type Definition struct {
 	// Compact is when and how what a model sees of the past is made shorter.
 	Compact Compaction `json:"compact,omitzero"`
 	// Retain is how long an agent may have nothing to do and nothing to wait
-	// for before it is archived and deleted, from its newest event on. Zero: for ever.
+	// for before it is archived and deleted, from its newest event on. Zero: forever.
 	// A new owner of an idle agent writes none. An agent whose turn waits for a person
 	// has something to do: ApprovalTimeout bounds that. Forks, and agents with forks, stay.
 	Retain time.Duration `json:"-"`
@@ -117,7 +117,7 @@ type storedTool struct {
 }
 
 // encode returns the definition as it is stored, with all that its requests are made of; equal
-// definitions give equal bytes.
+// definitions have equal bytes.
 func (d Definition) encode(set providers.Set) ([]byte, error) {
 	s := stored{Definition: d}
 	for _, h := range sortHooks(d.Hooks) {

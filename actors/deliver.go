@@ -74,7 +74,7 @@ func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
 	return d, nil
 }
 
-// execute gives a command to the machine and appends what follows.
+// execute passes a command to the machine and appends what follows.
 func (a *agent) execute(d *Deliver, sender *actor.PID) {
 	env := a.env()
 	env.Person, env.Trace = d.Cause.Person(), d.Trace

@@ -30,6 +30,6 @@
 //     is activated again by itself, after pauses that grow to half a minute.
 //   - A panic in a tool, a provider or an observer stays there.
 //
-// The wiring is narrow on purpose: protoactor gives mailboxes, supervision and
+// The wiring is narrow on purpose: protoactor provides mailboxes, supervision and
 // identities; everything durable is in eventlog.
 package actors

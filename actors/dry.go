@@ -11,7 +11,7 @@ import (
 )
 
 // A fork is dry until a person decides otherwise: none of its tools is called. A call has the result
-// that its parent has on record for it. If there is none, a person gives it.
+// that its parent has on record for it. If there is none, a person supplies it.
 
 // beginDry finds the recorded result of a call.
 func (a *agent) beginDry(e turn.Effect, call projections.CallState) (cancel func()) {

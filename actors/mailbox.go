@@ -45,7 +45,7 @@ type answering struct {
 	letters *deadLetters
 }
 
-// InvokeUserMessage gives the message to the actor, or answers it.
+// InvokeUserMessage passes the message to the actor, or answers it.
 func (i answering) InvokeUserMessage(m any) {
 	root := i.letters.root.Load()
 	if root == nil {

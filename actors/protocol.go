@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Deliver asks a partition to give a command to one of its agents. It is
+// Deliver asks a partition to pass a command to one of its agents. It is
 // answered by a messages.Answer once the command's events are in the log, or refused.
 type Deliver struct {
 	Agent   messages.AgentID

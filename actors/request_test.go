@@ -54,7 +54,7 @@ func rewriter(name string, change func(*providers.Request)) actors.Hook {
 	}}
 }
 
-// TestRequested compares each request that a provider has received with what the log alone gives, by
+// TestRequested compares each request that a provider has received with what follows from the log alone, by
 // a runtime without definitions.
 func TestRequested(t *testing.T) {
 	half := float32(0.5)
@@ -171,7 +171,7 @@ func TestRequested(t *testing.T) {
 	}
 }
 
-// allRequested compares all requests of an agent with what the log gives, and returns the last one.
+// allRequested compares all requests of an agent with what follows from the log, and returns the last one.
 func allRequested(t *testing.T, s *actorstest.Stage, a messages.AgentID, model *receiver) (last *projections.ModelRequest) {
 	t.Helper()
 	frames := s.Frames(a)

@@ -142,7 +142,7 @@ func (r *review) beforeTools(ctx context.Context) {
 	})
 }
 
-// rewrite gives a call other arguments.
+// rewrite replaces a call's arguments.
 func (r *review) rewrite(c *HookedCall, d turn.HookDecision, arguments json.RawMessage) {
 	switch {
 	case !json.Valid(arguments):

@@ -184,8 +184,8 @@ func runs[T any](old, now []T) (*[]run[T], error) {
 	return &list, nil
 }
 
-// applyRuns gives keep each entry of an old list of that size that stays, by its index, and add each
-// new one, in their order.
+// applyRuns calls keep with the index of each entry of an old list of that size that stays, and add
+// with each new one, in their order.
 func applyRuns[T any](list *[]run[T], size int, keep func(int), add func(T)) error {
 	if list == nil {
 		list = &[]run[T]{{Count: size}}

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// Config is what a node gives its agents.
+// Config is what a node provides to its agents.
 type Config struct {
 	// Store keeps what is stored. Forks are read through it as package prefix does.
 	Store       eventlog.Store

@@ -317,7 +317,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	busy, later := s.Turn != nil || s.Open(), slices.Clone(s.Timers.Scheduled)
 	w.mu.Unlock()
 	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
-	if len(later) > 0 { // else it would run for ever
+	if len(later) > 0 { // else it would run forever
 		for i, sc := range later {
 			w.ask(h, a, messages.Cancel{ID: fmt.Sprint(id, "d", i), Timer: sc.Timer})
 		}
@@ -332,7 +332,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 			w.ask(h, a, messages.Approve{ID: id, Call: c.ID})
 			return true
 		case projections.CallUnknown:
-			if !dry { // else it may have no result for ever
+			if !dry { // else it may never have a result
 				w.ask(h, a, messages.Decide{ID: id, Call: c.ID, Outcome: messages.OutcomeRetry})
 			}
 			w.ask(h, a, messages.Decide{ID: id + "b", Call: c.ID, Outcome: messages.OutcomeFailed})

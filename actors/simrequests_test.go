@@ -14,7 +14,7 @@ import (
 // aRewrite stands for what a model is given that a hook has rewritten: sentAsRecorded checks that.
 const aRewrite = "what a hook has made of it"
 
-// sentAsRecorded checks what a provider was given against the request that the log alone gives, by
+// sentAsRecorded checks what a provider was given against the request that follows from the log alone, by
 // a runtime that has no definitions.
 func (h *host) sentAsRecorded(req providers.Request) {
 	w := h.w

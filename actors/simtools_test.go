@@ -43,7 +43,7 @@ func (w *world) config(r *rand.Rand) actors.Config {
 	}
 }
 
-// equip gives the node its models, tools and hooks.
+// equip sets the node's models, tools and hooks.
 func (h *host) equip(cfg *actors.Config) {
 	cfg.Providers = providers.Set{"a": providers.Func(h.generate), "b": providers.Func(h.generate)}
 	d := cfg.Definitions[0]

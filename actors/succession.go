@@ -16,7 +16,7 @@ type succession struct {
 	at    time.Time // when the log had it; zero: not yet
 }
 
-// bind gives a command, bound to the turn that ran when it came if it stops a turn
+// bind returns a command, bound to the turn that ran when it came if it stops a turn
 // that it does not name.
 func (s *succession) bind(d *Deliver) messages.Command {
 	if s.ended == "" || d.Received.IsZero() || d.Received.After(s.at) {

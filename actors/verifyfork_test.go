@@ -29,7 +29,7 @@ func joined(t *testing.T, store eventlog.Store, a messages.AgentID) (frames []*m
 	return frames
 }
 
-// forking is a configuration with two kinds, whose agents pay when they are told to.
+// forking is a configuration with two kinds, whose agents pay when they are asked to.
 func forking(instructions string) actors.Config {
 	model := scripted.Func(func(r providers.Request) scripted.Step {
 		if last := r.Items[len(r.Items)-1]; last.Content.Text() == "pay" {

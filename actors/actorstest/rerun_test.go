@@ -35,8 +35,8 @@ func TestRerunFile(t *testing.T) { // A82
 	}
 }
 
-// A recorded stream is an evaluation of another model or prompt: a function gives the recorded run and the
-// new one a score. RerunFile does the same for the agents of a file that `reprise export` has written.
+// A recorded stream is an evaluation of another model or prompt: a function scores the recorded run and the
+// new one. RerunFile does the same for the agents of a file that `reprise export` has written.
 func ExampleStage_Rerun() {
 	t := new(exampleT) // in a test: its *testing.T
 	defer t.end()

@@ -1,4 +1,4 @@
-// Package rerun gives the recorded inputs of an agent to a model of today, or its recorded calls to the
+// Package rerun passes the recorded inputs of an agent to a model of today, or its recorded calls to the
 // tools of today, and compares what comes of it with the record. It answers what another model or
 // another prompt would have done, where package verify answers whether the same would be decided.
 //

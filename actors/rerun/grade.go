@@ -12,7 +12,7 @@ import (
 // MaxScore is the largest score, and -MaxScore the least.
 const MaxScore = 1e9
 
-// Grader gives a run of an agent a score. It is called for the recorded run and then for the new one.
+// Grader scores a run of an agent. It is called for the recorded run and then for the new one.
 type Grader func(ctx context.Context, run AgentRun) (Score, error)
 
 // Score is what a grader makes of a run: more is better. One outside of -[MaxScore] to MaxScore is refused.

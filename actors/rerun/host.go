@@ -56,7 +56,7 @@ func (h *host) end() {
 	h.system.Shutdown()
 }
 
-// do gives the agent a command and returns the event that records its outcome.
+// do sends the agent a command and returns the event that records its outcome.
 func (h *host) do(c messages.Command) (messages.EventNumber, error) {
 	d := &actors.Deliver{Agent: h.agent, Command: c, Cause: messages.Cause{Endpoint: messages.EndpointClient}, Received: time.Now()}
 	got, err := h.system.Root.RequestFuture(h.partition, d, answerLimit).Result()

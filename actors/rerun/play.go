@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/providers"
 )
 
-// player gives an agent the commands of a recorded one, each when what came of the one before is
+// player sends an agent the commands of a recorded one, each when what came of the one before is
 // over. What a person did about a turn that ran, such as an interrupt, is not repeated.
 type player struct {
 	*host
@@ -45,7 +45,7 @@ func play(ctx context.Context, cfg actors.Config, d actors.Definition, agent mes
 	return frames, why, err
 }
 
-// all gives all commands. Inputs that did not come into the turn that they steered follow it.
+// all sends all commands. Inputs that did not come into the turn that they steered follow it.
 func (p *player) all(ctx context.Context, given []verify.Given) (why string) {
 	for _, g := range given {
 		p.steer(g.Steers)
@@ -60,7 +60,7 @@ func (p *player) all(ctx context.Context, given []verify.Given) (why string) {
 	return ""
 }
 
-// one gives one command and waits until what came of it is over. It returns why the run cannot
+// one sends one command and waits until what came of it is over. It returns why the run cannot
 // continue; empty: it can.
 func (p *player) one(ctx context.Context, c messages.Command) (why string) {
 	if _, ok := c.(messages.Input); ok {

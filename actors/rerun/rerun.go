@@ -38,7 +38,7 @@ type Options struct {
 	// Set replaces the model, the instructions or the tools of the definition.
 	Set   messages.ForkChanges
 	Tools Tools
-	// Grade gives the recorded run and the new one a score. Nil: neither has one.
+	// Grade scores the recorded run and the new one. Nil: neither has one.
 	Grade Grader
 }
 

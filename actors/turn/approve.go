@@ -33,7 +33,7 @@ func (d *decision) requireApproval(c *projections.CallState, reason string, sing
 	}
 }
 
-// denyCall gives a call a text instead of a result. ev holds who denied it and why.
+// denyCall records a text in place of a call's result. ev holds who denied it and why.
 func (d *decision) denyCall(c *projections.CallState, ev messages.ApprovalDenied) {
 	ev.Turn, ev.Call, ev.Tool = d.s.Turn.ID, c.ID, c.Tool
 	d.cancelTimer(projections.TimerID(projections.ForApproval, c.ID))
@@ -110,7 +110,7 @@ func (d *decision) forget(c messages.Forget) error {
 	return nil
 }
 
-// decide gives a call whose outcome is unknown the one that a person has found out.
+// decide sets the outcome that a person has found out of a call whose outcome is unknown.
 func (d *decision) decide(c messages.Decide) error {
 	if done, err := d.forward(c, messages.WaitUnknown, messages.ChildDecided{Of: c.Turn, Waits: c.Call, Outcome: c.Outcome, Result: c.Result, Reason: c.Reason}); done {
 		return err

@@ -18,7 +18,7 @@ func (d *decision) skipCall(c *projections.CallState, why string) {
 	d.emit(messages.ToolSkipped{Turn: c.Turn, Call: c.ID, Reason: why})
 }
 
-// review gives a call that cannot run, or must not, its outcome, and asks for approval of one that
+// review sets the outcome of a call that cannot run, or must not, and asks for approval of one that
 // needs it.
 func (d *decision) review(c *projections.CallState, r Review) {
 	tool, known := d.env.Definition.Tools[c.Tool]

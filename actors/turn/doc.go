@@ -77,7 +77,7 @@
 //
 // # Guarantees
 //
-//   - The same state, environment and command always give the same events.
+//   - The same state, environment and command always produce the same events.
 //   - A refusal changes nothing.
 //   - One turn at a time; every accepted input ends with exactly one terminal
 //     event that lists it.
@@ -89,7 +89,7 @@
 //     most max_steps are made, however often a hook asks for another one.
 //   - Every timer that is set fires or is cancelled. One of a turn ends with the
 //     turn, one of a scheduled input with a clear.
-//   - Folding the events of a log gives the state that decided them, but for the
+//   - Folding the events of a log yields the state that decided them, but for the
 //     fields that are called volatile.
 //   - Results of calls that are not awaited any more change nothing.
 package turn

@@ -173,7 +173,7 @@ func (d *decision) leaveInputs(by, why string) {
 	}
 }
 
-// leaveTurn gives what ran in the other agent's turn an outcome, and pauses the turn.
+// leaveTurn sets an outcome for what ran in the other agent's turn, and pauses the turn.
 func (d *decision) leaveTurn(l leaving) {
 	t, now := d.s.Turn, d.env.Now
 	d.env.Now = d.env.Forked.Time // since then the turn has run in the other agent alone

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A call that kills its process each time does not do so for ever, whatever its
+// A call that kills its process each time does not do so forever, whatever its
 // OnUnknown: a tool that reconciles may report "not done" each time.
 func TestCallsAreNotRestartedForEver(t *testing.T) { // A22
 	for _, tool := range []string{"add", "pay", "ship"} {

@@ -57,7 +57,7 @@ func FuzzLife(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { live(t, seed) })
 }
 
-// live lives one life and gives the number of its steps. One that breaks a
+// live lives one life and returns the number of its steps. One that breaks a
 // promise is printed in its shortest form.
 func live(t *testing.T, seed uint64) int {
 	l := life{seed: seed}

@@ -128,7 +128,7 @@ func (s *sim) reaches(e turn.Effect) bool {
 	return true
 }
 
-// late gives an outcome once more, or one of an effect that was given up.
+// late delivers an outcome once more, or one of an effect that was given up.
 func (s *sim) late() {
 	var g given
 	switch {

@@ -229,7 +229,7 @@ func (s *sim) anyWork() (turn.Effect, bool) {
 // idle reports whether an effect is a wait for an end.
 func idle(e turn.Effect) bool { return e.Do == turn.Wait && !strings.HasPrefix(e.Timer, "retry:") }
 
-// person moves a turn that waits for somebody.
+// person moves a turn that waits for a person.
 func (s *sim) person() {
 	t, id := s.live.Turn, fmt.Sprint("drain", len(s.log), "-", s.steps)
 	before := len(s.log)

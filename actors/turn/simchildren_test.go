@@ -357,7 +357,7 @@ func (c *checker) taskEnds(id string, ev messages.Event) {
 	}
 }
 
-// outbox checks what goes to other agents, and gives the other effects.
+// outbox checks what goes to other agents, and returns the other effects.
 func (c *checker) outbox(effects []turn.Effect) (rest []turn.Effect) {
 	takes, reports, owed, passes, tasks := 0, 0, 0, 0, 0
 	for _, e := range effects {

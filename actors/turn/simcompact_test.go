@@ -49,7 +49,7 @@ func (c *checker) compactionEvent(ev messages.Event) {
 		if f.tries++; ev.Attempt == 1 {
 			f.tries = 1
 		}
-		c.must(ev.Attempt == f.tries && f.tries <= 3, "a summary is tried for ever")
+		c.must(ev.Attempt == f.tries && f.tries <= 3, "a summary is tried forever")
 		f.asked = &ev
 		c.triesAgain(ev.Turn)
 	case messages.CompactionFailed:
@@ -115,7 +115,7 @@ func (c *checker) usesForSummary(turn messages.TurnID, u messages.Usage, tokens 
 	}
 }
 
-// hold checks that a summary that was asked for is made, and gives the other
+// hold checks that a summary that was asked for is made, and returns the other
 // effects and those of the turn.
 func (f *summaryFacts) hold(c *checker, effects []turn.Effect) (rest []turn.Effect) {
 	made := 0

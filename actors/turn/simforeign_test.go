@@ -10,7 +10,7 @@ import (
 )
 
 // TestForeignLogs continues with logs that no machine of this version wrote:
-// whatever they hold, the machine answers, and folding them twice gives the same.
+// whatever they hold, the machine answers, and folding them twice yields the same.
 func TestForeignLogs(t *testing.T) {
 	guard(t)
 	for seed := range uint64(150) {

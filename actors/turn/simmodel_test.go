@@ -58,7 +58,7 @@ func (c *checker) modelEvent(ev messages.Event) {
 		c.must(ev.Call == m.call && m.underWay && (ok || c.cmd == nil), "a restart of nothing")
 		m.underWay = false
 		m.restarts++
-		c.must(m.restarts <= 11, "a model call was lost for ever")
+		c.must(m.restarts <= 11, "a model call was lost forever")
 	case messages.ModelSwitched:
 		c.must(m.fatal && ev.From == m.model && ev.From != ev.To, "a switch from a model that can be tried again")
 		c.must(c.cmd == nil || slices.Contains(c.s.env.Definition.Fallbacks, ev.To), "a switch to no fallback")

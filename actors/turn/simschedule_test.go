@@ -116,7 +116,7 @@ func (f *scheduleFacts) whole(c *checker) {
 	c.must(f.fired == nil && f.again == "", "a timer fired without its input, or is not set again")
 }
 
-// wait checks that the next timer is waited for, and gives the other effects.
+// wait checks that the next timer is waited for, and returns the other effects.
 func (f *scheduleFacts) wait(c *checker, live *turn.State, effects []turn.Effect) (rest []turn.Effect) {
 	c.must(len(live.Timers.Scheduled) == len(f.set), "the state has other timers of the agent")
 	var next time.Time

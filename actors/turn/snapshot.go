@@ -53,8 +53,8 @@ func (s *State) Snapshot() (Snapshot, error) {
 var errSnapshot = errors.New("the snapshot holds no state")
 
 // State returns the state that the events make, as after a crash: no effect of it is under
-// way. The snapshot must not be used after that. One that was decoded from
-// damaged bytes gives an error or a state.
+// way. The snapshot must not be used after that. Of one that was decoded from
+// damaged bytes State returns an error or some state.
 func (c *Snapshot) State() (*State, error) {
 	if c.Data == nil || !c.Processed.valid() {
 		return nil, errSnapshot

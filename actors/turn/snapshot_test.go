@@ -124,7 +124,7 @@ func fullState() *turn.State {
 	return s
 }
 
-// fill gives v and all below it values that are not zero, each another one.
+// fill sets v and all below it to values that are not zero, each another one.
 func fill(v reflect.Value, n *int64) {
 	*n++
 	switch v.Type() {
@@ -273,7 +273,7 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// digestStory plays a story, and gives the digests of its log and of the states
+// digestStory plays a story, and returns the digests of its log and of the states
 // that the log is folded to.
 func digestStory(t *testing.T, text string) (log, state string) {
 	s := turntest.New(t)
@@ -334,8 +334,7 @@ func dump(b *strings.Builder, v reflect.Value) {
 	}
 }
 
-// Whatever a snapshot holds, it gives a state that can be asked and folded on, or
-// an error.
+// Whatever a snapshot holds, State returns a state that can be asked and folded on, or an error.
 func FuzzImage(f *testing.F) {
 	im, err := fullState().Snapshot()
 	if err != nil {

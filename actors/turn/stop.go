@@ -38,7 +38,7 @@ func (d *decision) abort(by, reason, note string) {
 	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: d.s.TurnInputs(), By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Total()})
 }
 
-// endCalls gives every open call an outcome, and settles the reservation of a model call. why is
+// endCalls sets an outcome for every open call, and settles the reservation of a model call. why is
 // what has happened to the turn.
 func (d *decision) endCalls(why string) {
 	t := d.s.Turn

@@ -19,7 +19,7 @@ type traced struct {
 	folded turn.State
 }
 
-// give gives a command with a trace context, or an outcome, and returns the turn that it starts; nil:
+// give decides a command with a trace context, or an outcome, and returns the turn that it starts; nil:
 // none.
 func (a *traced) give(trace messages.TraceContext, what any) (started *messages.TurnStarted) {
 	a.t.Helper()

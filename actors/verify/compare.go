@@ -133,7 +133,7 @@ func (s *stream) differs(what any, recorded, now messages.Event) *Difference {
 // begins reports whether a call would begin now that has not begun.
 func (d *Difference) begins() bool { return d.NowType == messages.ToolStarted{}.EventType() }
 
-// causeText names what was decided upon.
+// causeText names what was decided on.
 func causeText(what any, f *messages.Frame) string {
 	switch what := what.(type) {
 	case messages.Command:
@@ -193,7 +193,7 @@ func tree(b json.RawMessage) (v any) {
 	return v
 }
 
-// walk gives the leaves in which two trees differ.
+// walk calls give with each leaf in which two trees differ.
 func walk(path string, a, b any, give func(Field)) {
 	switch x := a.(type) {
 	case map[string]any:

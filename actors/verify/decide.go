@@ -57,7 +57,7 @@ func (s *stream) takeover() *Difference {
 // command decides the frame's command again.
 func (s *stream) command() *Difference {
 	c, what := s.commandOf(s.frame)
-	if beginsBehind(s.frame) { // who begins has loaded the prefix
+	if beginsBehind(s.frame) { // a fork that begins has loaded the prefix
 		s.reload()
 	}
 	if c == nil {
@@ -84,7 +84,7 @@ func (s *stream) outcomes() *Difference {
 	return nil
 }
 
-// whole decides what gives all of rest.
+// whole decides what, from which all of rest must come.
 func (s *stream) whole(what any, rest []messages.Event) (n int, d *Difference) {
 	n, d = s.part(what, rest, rest)
 	if d == nil && n < len(rest) {
@@ -93,8 +93,8 @@ func (s *stream) whole(what any, rest []messages.Event) (n int, d *Difference) {
 	return n, d
 }
 
-// part decides what gives the first events of rest, and returns how many those are. The events of
-// span hold what else the decision depended on.
+// part decides what, from which the first events of rest must come, and returns how many those
+// are. The events of span hold what else the decision depended on.
 func (s *stream) part(what any, rest, span []messages.Event) (n int, d *Difference) {
 	events, err := s.state.Decide(s.env(span), what)
 	if err != nil {
@@ -135,7 +135,7 @@ func first(list []messages.Event) messages.Event {
 	return list[0]
 }
 
-// env returns what the decision depends on. The definition has the name that the record gives it:
+// env returns what the decision depends on. The definition has the name that it has on record:
 // what it holds is compared by what it does.
 func (s *stream) env(span []messages.Event) turn.Env {
 	def := s.current.Turn

@@ -1,4 +1,4 @@
-// Package verify decides recorded streams again: it gives the turn machine of this version, with
+// Package verify decides recorded streams again: it feeds the turn machine of this version, with
 // the definition of today, the commands, model answers and tool results that an agent's log
 // records, and compares the events that come of them with the recorded ones.
 //
@@ -11,5 +11,5 @@
 //     difference is none of its own.
 //   - What cannot be decided again from the log alone is counted in [Result.Unchecked] and is
 //     never taken for equal without a note.
-//   - A damaged stream gives a [Result], never a panic.
+//   - A damaged stream yields a [Result], never a panic.
 package verify

@@ -50,7 +50,7 @@ var given = map[string]string{
 	"agent.activated": "epoch host node previous",
 	// by the stream of a fork, which alone names the agent that its first events are of
 	"agent.created": "agent",
-	// by a command, or by the log: who reads a prefix compares its digest
+	// by a command, or by the log: a reader of a prefix compares its digest
 	"agent.cleared": "reason", "agent.forked": "digest parent reason", "agent.imported": "digest dry file reason source",
 	"fork.requested": "at fork reason", "tools.enabled": "reason", "fork.detached": "digest last reason", "agent.deleted": "reason", "approval.denied": "reason remember text", "approval.forgotten": "reason",
 	"approval.granted": "reason remember", "child.decided": "reason remember", "command.noop": "command reason",

@@ -127,7 +127,7 @@ func (s *stream) reviewAgain(span []messages.Event, o turn.ModelAnswered) {
 // asks notes that the tool requires approval of a call.
 func asks(r *turn.Review) { r.Free = false }
 
-// skipped gives the newest hook's decision its text, if it has skipped the call.
+// skipped sets the text of the newest hook's decision, if it has skipped the call.
 func skipped(r *turn.Review, text string) {
 	if n := len(r.Hooks) - 1; n >= 0 && r.Hooks[n].Do == turn.HookSkip {
 		r.Hooks[n].Text = text

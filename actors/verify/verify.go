@@ -19,7 +19,7 @@ type Current struct {
 	// Recorded returns a definition as it was stored, by its digest. Nil: none is there.
 	Recorded func(digest string) (json.RawMessage, error)
 	// Review returns what a tool decides about a call with these arguments before it runs. It reports
-	// false if the tool is not asked, or gives no answer. Nil: that is taken from the record.
+	// false if the tool is not asked, or does not answer. Nil: that is taken from the record.
 	Review func(tool, arguments string) (r turn.Review, ok bool)
 	// Of returns the definition of agents of a kind, as of today, with the changes of a fork. Nil: every
 	// event is decided with this one, though a fork has changes or its parent is of another kind.

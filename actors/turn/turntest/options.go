@@ -145,7 +145,7 @@ func (s *Stage) schedule(opts map[string]string) messages.Schedule {
 }
 
 // hook reads what stands behind the word hook: its name, what it wants, and
-// [TEXT] [because=WHY] [arguments=JSON] [point=P]. It gives the other words back.
+// [TEXT] [because=WHY] [arguments=JSON] [point=P]. It returns the other words.
 func hook(args []string, point turn.Point) (turn.HookDecision, []string) {
 	h := turn.HookDecision{Hook: at(args, 0), Do: turn.HookAction(at(args, 1)), Point: point}
 	args = args[2:]

@@ -78,7 +78,7 @@ func (s *Stage) Do(line string) {
 	s.Decide(command(s, args))
 }
 
-// Decide gives a command or an outcome to the machine and appends its events.
+// Decide passes a command or an outcome to the machine and appends its events.
 func (s *Stage) Decide(cmd any) {
 	first := s.State.Last + 1
 	events, err := s.State.Decide(s.Env, cmd)

@@ -28,7 +28,7 @@ var ownSettings = map[string]func(s *Stage, args []string){
 		s.append(first, messages.Cause{Type: messages.CauseTakeover}, events)
 		s.Decide(turn.Recover{})
 	},
-	// person [NAME] gives the commands that follow.
+	// person [NAME] sends the commands that follow.
 	"person": func(s *Stage, args []string) { s.Env.Person = messages.ClaimedBy(at(args, 0)) },
 	"pass": func(s *Stage, args []string) {
 		d, err := time.ParseDuration(args[0])

@@ -52,7 +52,7 @@ func TestEveryCommandIsInTheTable(t *testing.T) {
 	}
 }
 
-// The table gives the id, subject, reason and forwarding fields of every command.
+// The table has the id, subject, reason and forwarding fields of every command.
 func TestCommandTableFields(t *testing.T) {
 	for _, zero := range Commands() {
 		e, name := entryOf(zero), zero.CommandType()

@@ -19,6 +19,6 @@ type DeadLetter struct {
 	Body string `json:"body,omitempty"`
 	// Base64 is the message as received, if it is not UTF-8.
 	Base64 []byte `json:"body_base64,omitempty"`
-	// Headers are the headers of the message, and those that give the reason.
+	// Headers are the headers of the message, and those that hold the reason.
 	Headers map[string][]string `json:"headers,omitempty"`
 }

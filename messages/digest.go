@@ -12,7 +12,7 @@ import (
 // the first 64 bits of SHA-256, in hex. It covers the policy, the content and the schedule
 // of an input, without the times: a retry may have another deadline, and another "in two
 // hours". Of other commands it covers all but id and reason, and of a decision not the turn
-// and the hash of the arguments. It is empty for commands that only agents give.
+// and the hash of the arguments. It is empty for commands that only agents send.
 func CommandDigest(c Command) string {
 	sum := sha256.New()
 	field := func(text string) {

@@ -17,7 +17,7 @@ var ErrShredded = errors.New("its agent has been deleted since, and its key with
 // cannot be unwrapped.
 var ErrLocked = errors.New("no wrapping key that is given opens it")
 
-// Cipher encrypts the frames of one agent with one key. Equal arguments must give equal
+// Cipher encrypts the frames of one agent with one key. Equal arguments must yield equal
 // bytes, because a frame that is stored again must be the same one. Safe for concurrent
 // use.
 type Cipher interface {

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// An address gives the subjects that an agent is reached by from any NATS client.
+// An agent is reached from any NATS client by the subjects of its address.
 func ExampleParseAgentID() {
 	ann, err := messages.ParseAgentID("support/ticket-42")
 	if err != nil {

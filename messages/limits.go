@@ -2,7 +2,7 @@ package messages
 
 import "time"
 
-// The limits of what senders give. Sizes are in bytes.
+// The limits of what may be sent. Sizes are in bytes.
 const (
 	// MaxInput is the largest body of an input: the largest payload of NATS. The limit of a
 	// server (max_payload) is usually lower.

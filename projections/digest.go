@@ -8,7 +8,7 @@ import (
 )
 
 // Digest returns a SHA-256, in hex, over the history and the given parts of a request. Equal
-// histories give equal digests, in whatever order results came in. Each item is hashed once, so
+// histories have equal digests, in whatever order results came in. Each item is hashed once, so
 // that a long history costs no more than a short one; only items behind a call that has no
 // result yet are hashed again.
 func (h *History) Digest(parts ...string) messages.Digest {

@@ -15,8 +15,8 @@
 //
 // # Guarantees
 //
-//   - A fold is pure: the same events give the same view, on any machine, at
-//     any time, and folding up to event n gives the view as it was when n was
+//   - A fold is pure: the same events yield the same view, on any machine, at
+//     any time, and folding up to event n yields the view as it was when n was
 //     the newest event.
 //   - Folds never read a definition or a clock, and do no I/O.
 //   - A fold never fails and never panics: what makes no sense changes nothing.

@@ -290,7 +290,7 @@ func (h *History) waitsFor(turn messages.TurnID, call messages.CallID) int {
 	return slices.IndexFunc(h.open, func(o openCall) bool { return o.turn == turn && o.call == call })
 }
 
-// outcome gives a call its result, or the blob that holds it.
+// outcome sets the result of a call, or the blob that holds it.
 func (h *History) outcome(n messages.EventNumber, turn messages.TurnID, call messages.CallID, r toolResult) {
 	i := h.waitsFor(turn, call)
 	if i < 0 {

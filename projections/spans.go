@@ -9,7 +9,7 @@ import (
 
 // Spans folds an agent's turns into spans of OpenTelemetry: one for each turn, attempt at a model
 // call, attempt at a tool call, and time in which the turn waited for a person. Folding the events
-// of a turn, from its turn.started on, gives the same spans as folding all events before them, too,
+// of a turn, from its turn.started on, yields the same spans as folding all events before them, too,
 // except for the content of inputs that were accepted before.
 type Spans struct {
 	// Agent is the agent whose events are folded.
@@ -187,7 +187,7 @@ func (d *TurnDetail) below(t messages.TraceContext) Span {
 	return s
 }
 
-// does gives the span its operation, and the name that the conventions have for it.
+// does sets the span's operation, and the name that the conventions have for it.
 func (s *Span) does(operation, about string) {
 	s.Name = strings.TrimSuffix(operation+" "+about, " ")
 	s.say("gen_ai.operation.name", operation)

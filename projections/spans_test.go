@@ -120,8 +120,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestSpansOfPart holds that the events of a turn give the same spans as all events: what a node
-// sends when a turn ends is what the log gives for it at any time later.
+// TestSpansOfPart holds that the events of a turn yield the same spans as all events: what a node
+// sends when a turn ends is what its log yields for it at any later time.
 func TestSpansOfPart(t *testing.T) {
 	frames := tracedFrames()
 	whole := spansOf(frames, false)

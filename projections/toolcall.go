@@ -123,7 +123,7 @@ type toolResult struct {
 	blob    *messages.Blob // that holds it; nil: text does
 }
 
-// resultOf returns the final outcome that an event gives its call; without an outcome: none.
+// resultOf returns the final outcome that an event sets for its call; without an outcome: none.
 func resultOf(ev messages.Event) toolResult {
 	switch ev := ev.(type) {
 	case messages.ToolCompleted:
@@ -138,7 +138,7 @@ func resultOf(ev messages.Event) toolResult {
 	return toolResult{}
 }
 
-// rewrite gives the call other arguments, unless it waits: a decision is about
+// rewrite replaces the call's arguments, unless it waits: a decision is about
 // those that were asked about.
 func (c *ToolCall) rewrite(arguments string) {
 	if c.Outcome != CallWaiting {
@@ -147,7 +147,7 @@ func (c *ToolCall) rewrite(arguments string) {
 	}
 }
 
-// leave gives the call an outcome that is not waiting.
+// leave sets the call's outcome to one that is not waiting.
 func (c *ToolCall) leave(to Outcome) {
 	c.Outcome, c.Reason, c.ArgsHash, c.Asked, c.AskedAt, c.ExpiresAt = to, "", "", 0, time.Time{}, time.Time{}
 }
@@ -185,7 +185,7 @@ func (c *ToolCall) start(e *event, ev messages.ToolStarted) {
 	}
 }
 
-// end gives the call its final outcome.
+// end sets the call's final outcome.
 func (c *ToolCall) end(e *event, r toolResult) {
 	c.leave(r.outcome)
 	c.Kind, c.By, c.Output, c.OutputBytes = r.kind, r.by, r.text, len(r.text)

@@ -125,7 +125,7 @@ func (t *Turn) Paused() string {
 	return ""
 }
 
-// Why returns the kind of the model's failure if it is a token, else Reason. A provider may give
+// Why returns the kind of the model's failure if it is a token, else Reason. A provider may return
 // any text as the kind, and the headers of a frame take tokens only.
 func (t *Turn) Why() string {
 	if t.Kind != "" && messages.ValidateToken("kind", string(t.Kind)) == nil {
@@ -183,7 +183,7 @@ func EndedBy(f *messages.Frame) (ended []Turn) {
 	return ended
 }
 
-// phase gives the turn the phase of p and what belongs to it.
+// phase sets the turn's phase to that of p, and what belongs to it.
 func (t *Turn) phase(p Turn) {
 	t.Phase, t.Reason, t.Message, t.By = p.Phase, p.Reason, p.Message, p.By
 	t.Waiting = slices.Clone(p.Waiting)

@@ -121,7 +121,7 @@ func (a *acceptedInputs) of(ids []string) (list []TurnInput) {
 	return list
 }
 
-// turnOutput returns the output that an event gives its turn; false if it gives none.
+// turnOutput returns the output that an event sets for its turn; false if it sets none.
 func turnOutput(ev messages.Event) (Output, bool) {
 	done, ok := ev.(messages.TurnCompleted)
 	return Output{Text: done.Output, Blob: done.Blob}, ok

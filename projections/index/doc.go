@@ -5,7 +5,7 @@
 // # Guarantees
 //
 //   - The file is a cache of the log. Delete it, or let it be damaged: it is
-//     built again from the log and gives the same answers.
+//     built again from the log and returns the same answers.
 //   - A batch, the positions of the shards and the state of the projections are
 //     committed in one transaction: after a process is killed at any moment, the
 //     next one continues at the positions in the file and counts nothing twice.

@@ -225,7 +225,7 @@ func (s *Store) load(ctx context.Context) (err error) {
 		return err
 	}
 	s.bad.Store(bad)
-	s.untidy = true // who wrote it may have been killed
+	s.untidy = true // the process that wrote it may have been killed
 	return s.tidy(ctx)
 }
 

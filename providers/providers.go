@@ -153,7 +153,7 @@ func (e *Error) Error() string {
 	return string(e.Kind) + ": " + e.Message
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // AsError is err as an *Error; one that is none is a permanent BadAnswer, and

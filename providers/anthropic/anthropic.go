@@ -1,5 +1,5 @@
 // Package anthropic reaches the models of Anthropic over the Messages API, through the vendor's
-// SDK. The compatible endpoint of package openai gives no thinking and no cache.
+// SDK. The compatible endpoint of package openai has no thinking and no cache.
 //
 // # Guarantees
 //

@@ -10,7 +10,7 @@
 //
 // # Guarantees
 //
-//   - The same request gives the same answer, call ids included.
+//   - The same request gets the same answer, call ids included.
 //   - A call's id is unique within the history that it is added to.
 //   - Arguments are always a JSON object.
 //   - After the results of its calls are in, it answers; it never calls in
@@ -113,7 +113,7 @@ func limit(text string, n int) (string, bool) {
 }
 
 // callItems are the calls as items. Their ids come from the history and their
-// place, so that the same request gives the same ones.
+// place, so that the same request has the same ones.
 func callItems(history []messages.Item, calls []intent) []messages.Item {
 	used := map[messages.CallID]bool{}
 	for _, item := range history {

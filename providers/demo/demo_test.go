@@ -53,7 +53,7 @@ func (k *talker) request() providers.Request {
 	return r
 }
 
-// say adds a user's message and gives the answer.
+// say adds a user's message and returns the answer.
 func (k *talker) say(text string) string {
 	k.t.Helper()
 	k.items, k.asked = append(k.items, messages.Text(messages.RoleUser, text)), nil

@@ -163,7 +163,7 @@ func (f *filler) fixed(p property) (any, bool) {
 	return nil, false
 }
 
-// counted gives the next number to an argument that wants one.
+// counted returns the next number for an argument that wants one.
 func (f *filler) counted(p property) (any, bool) {
 	at := number.FindStringSubmatchIndex(f.text)
 	if at == nil || p.kind != "number" && p.kind != "integer" {
@@ -176,7 +176,7 @@ func (f *filler) counted(p property) (any, bool) {
 	return v, ok
 }
 
-// quoted gives the next quoted text to a required argument.
+// quoted returns the next quoted text for a required argument.
 func (f *filler) quoted(p property) (any, bool) {
 	at := quoted.FindStringSubmatchIndex(f.text)
 	if at == nil || !p.required || p.kind != "string" && p.kind != "" {
@@ -193,7 +193,7 @@ func (f *filler) quoted(p property) (any, bool) {
 	return v, ok
 }
 
-// rest gives what is left to a required argument.
+// rest returns what is left for a required argument.
 func (f *filler) rest(p property) (any, bool) {
 	text := tidy(f.text)
 	if !p.required || p.kind != "string" && p.kind != "" || text == "" {

@@ -290,7 +290,7 @@ func TestCutUnderCall(t *testing.T) {
 	}
 }
 
-// A server may refuse to hear that a call is cancelled: other calls under way do not notice.
+// A server may refuse the notification that a call is cancelled: other calls under way do not notice.
 func TestRefusedCancel(t *testing.T) {
 	h := newThere()
 	h.release = make(chan struct{})
@@ -341,7 +341,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// Programs end with their server, also those that do not want to, and what waits is told.
+// Programs end with their server, also those that do not want to, and later calls fail with the reason.
 func TestClose(t *testing.T) {
 	l := newLife(t)
 	s := ready(t, program("deaf", l.env()))

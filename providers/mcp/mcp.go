@@ -1,4 +1,4 @@
-// Package mcp gives agents the tools of servers of the Model Context Protocol: programs that are
+// Package mcp provides agents with the tools of servers of the Model Context Protocol: programs that are
 // spoken to over standard input and output, and addresses that are spoken to over HTTP.
 //
 // # Guarantees

@@ -79,7 +79,7 @@ func (p *program) pipes() (theirs [2]*os.File, err error) {
 	return [2]*os.File{in, out}, nil
 }
 
-// Write gives the program a message. One that it does not take in time is an error.
+// Write sends the program a message. One that it does not take in time is an error.
 func (p *program) Write(b []byte) (int, error) {
 	_ = p.stdin.SetWriteDeadline(time.Now().Add(writeLimit)) // where pipes have none a write waits for the end
 	n, err := p.stdin.Write(b)

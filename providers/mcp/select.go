@@ -35,7 +35,7 @@ type Selection struct {
 	Approvals []ApprovalRule
 }
 
-// OnUnknownRule gives tools an OnUnknown: tool.ReadOnly, tool.Rerun or tool.Pause.
+// OnUnknownRule sets the OnUnknown of tools: tool.ReadOnly, tool.Rerun or tool.Pause.
 type OnUnknownRule struct {
 	Tool      string
 	OnUnknown tool.OnUnknown

@@ -43,8 +43,8 @@ const (
 	step = 256 << 10 // claims grow by multiples of it, in bytes of memory
 )
 
-// Bound is how much memory payloads in flight may take together. Make one with [New]; a nil
-// Bound gives claims that have no limit. Safe for concurrent use.
+// Bound is how much memory payloads in flight may take together. Make one with [New]; the claims
+// of a nil Bound have no limit. Safe for concurrent use.
 type Bound struct {
 	total   int64
 	mu      sync.Mutex
@@ -99,7 +99,7 @@ type Claim struct {
 
 type key struct{}
 
-// With returns a context with a new claim on b, and a function that gives the claim back.
+// With returns a context with a new claim on b, and a function that releases it.
 // That may be called more than once; the claim holds nothing from then on.
 func (b *Bound) With(ctx context.Context) (_ context.Context, release func()) {
 	if b == nil {
@@ -201,7 +201,7 @@ func (b *Bound) take(ctx context.Context, c *Claim, need int64) error {
 	return err
 }
 
-// serve gives what there is to those that wait. The claim that has the other half goes back
+// serve hands out what there is to those that wait. The claim that has the other half goes back
 // to the shared one if it fits there. The caller holds b.mu.
 func (b *Bound) serve() {
 	if c := b.alone; c != nil && c.own <= b.shared {

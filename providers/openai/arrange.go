@@ -88,7 +88,7 @@ func splitCalls(list []chatMessage) (out []chatMessage) {
 	return out
 }
 
-// complete gives an assistant message what the rules require of it.
+// complete adds to an assistant message what the rules require of it.
 func (m *chatMessage) complete(rules profile.Rules) {
 	switch {
 	case len(m.calls) == 0:

@@ -46,7 +46,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// What a server gives twice under two names is read once.
+// What a server sends twice under two names is read once.
 func TestMirrored(t *testing.T) {
 	both := delta(`{"reasoning":"hm","reasoning_content":"hm","content":"Hello"}`)
 	_, p := start(t, data(both, `{"choices":[{"message":{"content":"Hello world"},"delta":{"content":" world"},"finish_reason":"STOP"}]}`))
@@ -159,7 +159,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// The key is sent once, under the name that the rules give it.
+// The key is sent once, under the name that the rules have for it.
 func TestHeaderOfKey(t *testing.T) {
 	for name, want := range map[profile.Value][2]string{"authorization": {"Bearer " + key, ""}, "api-key": {"", key}} {
 		s, _ := start(t, data(stop))

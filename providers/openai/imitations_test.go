@@ -86,7 +86,7 @@ func imitated(t *testing.T, server *providertest.Server, of providertest.Imitati
 }
 
 // TestSettingsOfImitations holds that each server that is imitated accepts each setting that its
-// profile does not refuse, in the form that the profile gives it.
+// profile does not refuse, in the form that the profile has for it.
 func TestSettingsOfImitations(t *testing.T) {
 	imitations, err := providertest.Imitations()
 	if err != nil {

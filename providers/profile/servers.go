@@ -1,6 +1,6 @@
 package profile
 
-// signatures are the members in which servers give what must go back to them unchanged.
+// signatures are the members in which servers send what must go back to them unchanged.
 var signatures = []string{"extra_content", "reasoning_details"}
 
 // openAIReasoning are OpenAI's models that think before they answer.

@@ -37,7 +37,7 @@ type Answer struct {
 	Fault Fault
 	// Interleave makes the fragments of parallel calls take turns.
 	Interleave bool
-	// Index is how fragments tell which call they belong to.
+	// Index is how fragments indicate which call they belong to.
 	Index Index
 	// NoUsage leaves the usage out.
 	NoUsage bool

@@ -201,7 +201,7 @@ func TestSealedForOneModel(t *testing.T) {
 	}
 }
 
-// Azure gives encrypted content at the end of a stream alone.
+// Azure sends encrypted content at the end of a stream alone.
 func TestAzureSealsLate(t *testing.T) {
 	s := imitatedServer(t, Imitation{Server: "azure", Model: "gpt-5.1"}, consulting)
 	a := s.consult(t)

@@ -64,7 +64,7 @@ type Config struct {
 // at once.
 type Script func(*Request) Answer
 
-// Play is a script that gives answers one a request, in order, and 500 once
+// Play returns a script that gives one answer per request, in order, and status 500 once
 // they are used up.
 func Play(answers ...Answer) Script {
 	var next atomic.Int64

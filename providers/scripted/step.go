@@ -78,7 +78,7 @@ func (s Step) Cut() []string {
 	return pieces
 }
 
-// play does s as the answer to r. id tells made-up call ids apart.
+// play does s as the answer to r. id distinguishes made-up call ids.
 func (s Step) play(ctx context.Context, r providers.Request, id string, emit func(providers.Delta)) (providers.Response, error) {
 	if err := s.stream(ctx, emit); err != nil {
 		return providers.Response{}, canceled(ctx)

@@ -293,7 +293,7 @@ func (t *Typed[A]) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	return t.spec.Approval == Always, nil
 }
 
-// read checks the arguments and gives them their type.
+// read checks the arguments and decodes them into their type.
 func (t *Typed[A]) read(arguments json.RawMessage) (A, error) {
 	var a A
 	if err := Validate(t.schema, arguments); err != nil {

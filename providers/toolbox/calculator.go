@@ -118,7 +118,7 @@ func (p *parser) power(a, b *big.Rat) (*big.Rat, error) {
 	return bounded(v)
 }
 
-// unit says that a is -1, 0 or 1.
+// unit reports whether a is -1, 0 or 1.
 func unit(a *big.Rat) bool { return a.IsInt() && a.Num().CmpAbs(big.NewInt(1)) <= 0 }
 
 // root is a^b for a fraction b, by way of floating point, but square roots

@@ -239,7 +239,7 @@ func newLifeline(t *testing.T) *lifeline {
 		t.Fatal(err)
 	}
 	t.Setenv("LIFELINE", l.path)
-	go func() { // opens when somebody writes
+	go func() { // opens when a writer does
 		f, err := os.Open(l.path)
 		if err != nil {
 			t.Error(err)
@@ -342,7 +342,7 @@ read -r _ <"$LIFELINE.ready"; echo result`)
 	l.gone()
 }
 
-// Who leaves the group and keeps the output open cannot hold up the call.
+// A process that leaves the group and keeps the output open cannot hold up the call.
 func TestCommandEscaped(t *testing.T) {
 	if _, err := process.Find("", "setsid"); err != nil {
 		t.Skip("this system has no setsid")

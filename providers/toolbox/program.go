@@ -84,7 +84,7 @@ const (
 	// maxStderr is how much of the end of standard error goes into an error.
 	maxStderr = 4 << 10
 	// drain is how long a pipe may stay open after everything in the process
-	// group is dead: somebody left the group and took the pipe along.
+	// group is dead: a process has left the group and taken the pipe along.
 	drain = 2 * time.Second
 )
 
@@ -216,7 +216,7 @@ func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer)
 	return err
 }
 
-// drainTo hands on what a pipe gives, to its end or until the deadline that execute sets.
+// drainTo hands on what a pipe holds, to its end or until the deadline that execute sets.
 // A reader that stood still until then still gets what the program has left in the pipe.
 func drainTo(w io.Writer, pipe *os.File) {
 	if _, err := io.Copy(w, pipe); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -302,7 +302,7 @@ func (p *program) fields(arguments json.RawMessage) (map[string]json.RawMessage,
 	return fields, nil
 }
 
-// folded is a name as those read it who do not tell upper from lower case.
+// folded returns a name in a form that names which differ only in case share.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -131,3 +131,29 @@ func TestProofBitesBranches(t *testing.T) { // A81
 		})
 	}
 }
+
+// TestSaidToABranchOnce holds that a branch gets each input that its source has taken since at most once.
+func TestSaidToABranchOnce(t *testing.T) {
+	of := &branch{agent: "default/worker/f", source: "default/worker/a", at: 4}
+	b := newBook()
+	for id, n := range map[string]messages.EventNumber{"p-1": 2, "p-2": 5, "p-3": 8} {
+		data, err := json.Marshal(messages.InputAccepted{Input: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.sent[id] = &sent{ID: id, Agent: of.source}
+		b.see(of.source, client.Event{N: n, Type: "input.accepted", Data: data})
+	}
+	var said []string
+	for s := b.later(of); s != nil; s = b.later(of) {
+		said = append(said, s.ID)
+		id := fmt.Sprint("f-", len(said))
+		b.sent[id] = &sent{ID: id, Agent: of.agent, Said: s.ID}
+		if len(said) > 2 {
+			break
+		}
+	}
+	if slices.Sort(said); !slices.Equal(said, []string{"p-2", "p-3"}) {
+		t.Errorf("got %v, want p-2 and p-3", said)
+	}
+}

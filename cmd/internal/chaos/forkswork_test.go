@@ -44,12 +44,20 @@ func (f *forker) say(b *branch) {
 	}
 }
 
-// later is an input that the source of a branch has taken since.
+// later is an input that the source of a branch has taken since, and that was not said to the branch yet: the
+// effects of two inputs with one text would be counted as those of one.
 func (b *book) later(of *branch) *sent {
 	b.Lock()
 	defer b.Unlock()
+	said := make(map[string]bool)
+	for _, s := range b.sent {
+		if s.Agent == of.agent {
+			said[cmp.Or(s.Said, s.ID)] = true
+		}
+	}
 	for n, ev := range b.shown[of.source] {
-		if s := b.sent[field(ev).Input]; n > of.at && ev.Type == "input.accepted" && s != nil {
+		s := b.sent[field(ev).Input]
+		if n > of.at && ev.Type == "input.accepted" && s != nil && !said[cmp.Or(s.Said, s.ID)] {
 			return s
 		}
 	}

@@ -541,7 +541,7 @@ func (y *tenancy) notAllowed(what string, err error, part string) {
 	}
 }
 
-// The doctor says that tenants share an account with the nodes, where every user without
+// The doctor reports that tenants share an account with the nodes, where every user without
 // an account of its own is, and only then.
 func TestDoctorOfTenants(t *testing.T) { // A103
 	found := func(w *world, c *client.Client) bool {

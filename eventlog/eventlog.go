@@ -110,8 +110,8 @@ type Appender interface {
 	// returns its position. If that very frame is already the newest it returns
 	// that position.
 	//
-	// A *ConflictError says that another writer was first: the caller must stop
-	// acting for the agent. A *DamageError says that the frame does not follow
+	// A *ConflictError means that another writer was first: the caller must stop
+	// acting for the agent. A *DamageError means that the frame does not follow
 	// Expect, which is the caller's fault; nothing was stored. Any other error
 	// but [ErrTooLarge] and [ErrInvalid] leaves the outcome unknown: only the identical
 	// entry may be tried next ([Commit] does so). Safe for concurrent use.

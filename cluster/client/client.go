@@ -283,8 +283,8 @@ func full(err error) bool {
 	return false
 }
 
-// unsent returns the error for a message that could not be published. It says whether trying
-// again can help.
+// unsent returns the error for a message that could not be published. Its code is temporary if
+// trying again can help.
 func (c *Client) unsent(err error) error {
 	switch {
 	case full(err):

@@ -38,7 +38,7 @@ func parsePlan(text string) (p plan) {
 	return p
 }
 
-// Text is what an input with this id says that wants a plan such as "pay look+look". What the
+// Text returns the text of an input with this id and a plan such as "pay look+look". What the
 // shop receives names the id in the text.
 func Text(id, plan string) string { return strings.TrimSpace("do " + id + ": " + plan) }
 

@@ -111,7 +111,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// run delivers the past, then what comes. A nil error says that the caller wants
+// run delivers the past, then what comes. A nil error means that the caller wants
 // no more.
 func (f *follower) run(ctx context.Context) error {
 	if !f.known {

@@ -131,7 +131,7 @@ type looked struct {
 	err      error
 }
 
-// visits calls give with agents and those below them, in order; the next ones are asked meanwhile.
+// visits calls w.give with agents and those below them, in order; the next ones are asked meanwhile.
 func (w *walk) visits(ctx context.Context, lines []treeLine) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -157,8 +157,8 @@ func (w *walk) visits(ctx context.Context, lines []treeLine) error {
 	return nil
 }
 
-// visit calls give with an agent and those below it. The root must exist; a child need not have begun
-// yet.
+// visit calls w.give with an agent and those below it. The root must exist; a child need not have
+// begun yet.
 func (w *walk) visit(ctx context.Context, l looked) error {
 	line, err := l.line, l.err
 	var refused *messages.Error

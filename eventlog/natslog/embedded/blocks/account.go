@@ -20,7 +20,7 @@ func readable(subject []byte) string {
 // add notes damage.
 func (v *verifier) add(d Damage) { v.report.Damage = append(v.report.Damage, d) }
 
-// bad notes bytes that are no record. one says that they are one record of known length.
+// bad notes bytes that are no record. one reports whether they are one record of known length.
 func (v *verifier) bad(b *block, f file, off, end int, one bool, err error) {
 	r, _ := split(b.buf[off:])
 	if b.budget < 0 {

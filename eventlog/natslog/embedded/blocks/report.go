@@ -4,7 +4,7 @@ import "fmt"
 
 // Report is what Verify found.
 type Report struct {
-	// Rebuild says that the server will read every block at its next start, because
+	// Rebuild reports whether the server will read every block at its next start, because
 	// index.db is missing, unreadable or out of date, and cut each at the first record
 	// that it finds bad. It is false for an encrypted stream, of which nothing is known.
 	Rebuild bool

@@ -194,7 +194,8 @@ func (s *Store) prepare(ctx context.Context) error {
 }
 
 // check looks through the tables of the file, except what FTS5 makes of its own: that is read
-// whole in a check, and its damage is found by the queries that meet it.
+// whole in a check, and its damage is found by the queries that meet it. With sqlite_schema, SQLite
+// checks the list of free pages, too: a wrong one would have it write over pages that are in use.
 func (s *Store) check(ctx context.Context) error {
 	var tables []string
 	err := each(ctx, s.write, func(r *sql.Rows) error {
@@ -202,7 +203,7 @@ func (s *Store) check(ctx context.Context) error {
 		err := r.Scan(&name)
 		tables = append(tables, name)
 		return err
-	}, `SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`)
+	}, `SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 UNION ALL SELECT 'sqlite_schema'`)
 	for _, name := range tables {
 		if err != nil {
 			return err
